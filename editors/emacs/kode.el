@@ -1,7 +1,7 @@
 ;;; kode.el --- The coding agent kode-ls  -*- lexical-binding: t; -*-
 
 ;; Author: the kode-ls authors
-;; Version: 0.1.0
+;; Version: 0.2.0
 ;; Package-Requires: ((emacs "29.1"))
 ;; Keywords: tools, languages
 ;; URL: https://github.com/kode-ls/kode-ls

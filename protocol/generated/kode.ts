@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "50bcad008850bee245f32a9ebce1d7f263c9084cb06f0581c73f93a43e3b6b4d";
+export const SCHEMA_HASH = "c6607670792668a74926c04dfd48ab7789f596b5038ac4d70bdf2fbfb213c857";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -264,8 +264,9 @@ export interface BackgroundTask {
 /** A place in a session's sequence of events. */
 export interface Bookmark {
     /**
-     * Number of the event, from 1. Numbers grow, over restarts as well, and a jump is no loss; only `lease_changed` has the
-     * number of the event before it.
+     * Number of the event, from 1. Numbers grow, over restarts as well, and a jump is no loss. `lease_changed` has the number of
+     * the event before it; so have `permission_required`, `permission_decided`, `question_asked` and `question_answered` in a
+     * session that another server writes, and folding one of these twice changes nothing.
      */
     seq: number;
     /** When it happened. */

@@ -540,7 +540,7 @@ fn what_is_unknown_is_never_sent() {
 }
 
 #[test]
-fn both_sides_tell_their_protocol() {
+fn both_sides_report_their_protocol() {
     check::<ClientKode>(&json!({
         "protocolVersion": 1, "events": true, "permissionUi": true, "saveDocuments": false,
         "diagnostics": false, "languageServers": true, "diffUi": true, "userSettings": false,

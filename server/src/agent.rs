@@ -152,8 +152,8 @@ impl Agent {
         since: Option<u64>,
         filter: EventFilter,
     ) -> Result<AttachedSession, SessionError> {
-        let tell = loading::show(Arc::clone(&self.connection), id);
-        let attached = self.engine.attach(&self.folders(), id, since, tell).await?;
+        let report = loading::show(Arc::clone(&self.connection), id);
+        let attached = self.engine.attach(&self.folders(), id, since, report).await?;
         let mut shown = self.shown();
         let is_same = shown.get(id).is_some_and(|session| *session.follower.filter() == filter);
         if since.is_some() || !is_same {

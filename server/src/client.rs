@@ -183,15 +183,15 @@ pub(crate) fn root_of(uri: &Url, name: Option<&str>) -> Option<WorkspaceRoot> {
 
 /// The capabilities with those that the user says the client has beyond what it tells: some clients apply edits, or ask
 /// the user, and do not say so.
-fn with_unsaid(told: ClientCapabilities, options: Option<&Value>) -> ClientCapabilities {
-    let Some(unsaid) = options.and_then(|options| options.get(UNSAID)) else { return told };
-    let merged = serde_json::to_value(&told).and_then(|mut merged| {
+fn with_unsaid(reported: ClientCapabilities, options: Option<&Value>) -> ClientCapabilities {
+    let Some(unsaid) = options.and_then(|options| options.get(UNSAID)) else { return reported };
+    let merged = serde_json::to_value(&reported).and_then(|mut merged| {
         merge(&mut merged, unsaid);
         serde_json::from_value(merged)
     });
     merged.unwrap_or_else(|error| {
         tracing::warn!(%error, "{UNSAID} of initializationOptions cannot be read and counts as absent");
-        told
+        reported
     })
 }
 
@@ -236,12 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_may_heed_no_ranges_is_known_by_what_it_does_not_tell() {
-        let told = json!({ "completionItem": { "resolveSupport": { "properties": ["detail"] } } });
+    fn a_client_that_may_heed_no_ranges_is_known_by_what_it_does_not_report() {
+        let reported = json!({ "completionItem": { "resolveSupport": { "properties": ["detail"] } } });
         let ale = json!({ "completionItem": { "snippetSupport": false }, "contextSupport": false });
         for (completion, expected) in [
             (ale, true),
-            (told, false),
+            (reported, false),
             (json!({ "contextSupport": true }), false),
             (json!({ "completionItemKind": {} }), false),
             (json!(null), false),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_does_not_tell_is_taken_from_its_options() {
+    fn what_a_client_does_not_report_is_taken_from_its_options() {
         let with = |unsaid: Value| {
             facts(json!({
                 "capabilities": {"workspace": {"applyEdit": false, "configuration": true}},

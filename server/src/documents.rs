@@ -140,11 +140,11 @@ impl Documents {
                 tracing::warn!(uri = %item.uri, "the editor opened a document that was open; its new text is used");
                 document.snapshot = snapshot;
                 document.compare(true, &mut 0);
-                tell(observers, &DocumentEvent::Opened(document.snapshot.clone()));
+                report(observers, &DocumentEvent::Opened(document.snapshot.clone()));
                 document.settle();
             }
             None => {
-                tell(observers, &DocumentEvent::Opened(snapshot.clone()));
+                report(observers, &DocumentEvent::Opened(snapshot.clone()));
                 let document = OpenDocument {
                     snapshot,
                     expected: Vec::new(),
@@ -181,7 +181,7 @@ impl Documents {
             document.compare(changes.peek().is_none(), &mut budget);
         }
         let after = document.snapshot.clone();
-        tell(observers, &DocumentEvent::Changed { before, after, edits: made.finish() });
+        report(observers, &DocumentEvent::Changed { before, after, edits: made.finish() });
         document.settle();
     }
 
@@ -204,7 +204,7 @@ impl Documents {
             return;
         };
         let by_user = document.saving.is_by_user();
-        tell(observers, &DocumentEvent::Saved { document: document.snapshot.clone(), by_user });
+        report(observers, &DocumentEvent::Saved { document: document.snapshot.clone(), by_user });
         document.saving.end();
     }
 
@@ -275,7 +275,7 @@ impl DocumentTable {
     /// Forgets an open document; returns whether there was one.
     fn close(&mut self, key: &DocumentKey) -> bool {
         let Some(closed) = self.open.remove(key) else { return false };
-        tell(&mut self.observers, &DocumentEvent::Closed(closed.snapshot.clone()));
+        report(&mut self.observers, &DocumentEvent::Closed(closed.snapshot.clone()));
         closed.expected.iter().for_each(ExpectedEdit::close);
         true
     }
@@ -295,7 +295,7 @@ impl OpenDocument {
 }
 
 /// Tells all observers that still live.
-fn tell(observers: &mut Vec<Weak<dyn DocumentObserver>>, event: &DocumentEvent) {
+fn report(observers: &mut Vec<Weak<dyn DocumentObserver>>, event: &DocumentEvent) {
     observers.retain(|observer| {
         let observer = observer.upgrade();
         observer.inspect(|observer| observer.observe(event)).is_some()

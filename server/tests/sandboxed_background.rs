@@ -103,7 +103,7 @@ async fn what_left_the_group_ends_with_a_background_command_too() {
 }
 
 #[tokio::test]
-async fn a_background_command_is_held_and_what_it_did_to_guarded_files_is_told_at_its_end() {
+async fn a_background_command_is_held_and_what_it_did_to_guarded_files_is_reported_at_its_end() {
     let rig = rig();
     let outside = rig.workspace.parent().unwrap().join("outside");
     let task =

@@ -186,7 +186,7 @@ fn sessions(large: u64) {
             open(&project, &id)
         };
         let cold: Vec<_> = (0..runs).map(|_| without()).collect();
-        tell("without a base", &cold, "", "");
+        report("without a base", &cold, "", "");
         // The end of a session leaves a base.
         let client = project.open();
         load(&client, &id);
@@ -194,7 +194,7 @@ fn sessions(large: u64) {
         assert_eq!(client.shut_down(), 0);
         let base = fs::metadata(history.beside("base.bin")).expect("a base was written").len();
         let warm: Vec<_> = (0..WARM_UP + RUNS).map(|_| open(&project, &id)).skip(WARM_UP).collect();
-        tell("with a base", &warm, "50 ms", "");
+        report("with a base", &warm, "50 ms", "");
         figure("the base", base as f64 / MIB, " MiB", "");
         let client = project.open();
         load(&client, &id);
@@ -206,7 +206,7 @@ fn sessions(large: u64) {
     }
 }
 
-fn tell(what: &str, times: &[(Duration, Duration)], load: &str, all: &str) {
+fn report(what: &str, times: &[(Duration, Duration)], load: &str, all: &str) {
     row(&format!("load, {what}"), &Spread::of(times.iter().map(|(load, _)| *load).collect(), 1), load);
     row(&format!("start and load, {what}"), &Spread::of(times.iter().map(|(_, all)| *all).collect(), 1), all);
 }

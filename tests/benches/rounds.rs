@@ -235,7 +235,7 @@ fn many_rounds(floor: &Floor, rounds: usize) {
             http.push(gaps(&project, count));
         }
     }
-    tell_rounds(&ours, &http, &sizes, rounds);
+    report_rounds(&ours, &http, &sizes, rounds);
     println!("\nmemory (PSS)");
     for (when, bytes) in memory {
         figure(&when, bytes / MIB, " MiB", "");
@@ -246,7 +246,7 @@ fn file_of(folder: &Path, number: usize) -> String {
     folder.join(format!("{number}.txt")).to_str().expect("paths of tests are text").to_owned()
 }
 
-fn tell_rounds(ours: &[Vec<Duration>], http: &[Vec<Duration>], sizes: &[u64], rounds: usize) {
+fn report_rounds(ours: &[Vec<Duration>], http: &[Vec<Duration>], sizes: &[u64], rounds: usize) {
     heading(&format!("answer to next request in a turn of {rounds} rounds, {TURNS} turns"));
     let at = |turns: &[Vec<Duration>], range: &std::ops::Range<usize>| {
         Spread::of(turns.iter().flat_map(|turn| turn[range.clone()].iter().copied()).collect(), 1)
@@ -288,7 +288,7 @@ fn long_text(floor: &Floor) {
     let client = open(&project);
     client.session().run("talk");
     let last = project.model.last_request();
-    let mut told = 0;
+    let mut reported = 0;
     let [http, ours] = by_turns(
         1,
         RUNS / 8,
@@ -304,7 +304,7 @@ fn long_text(floor: &Floor) {
                 let start = Instant::now();
                 session.run("talk");
                 let time = start.elapsed();
-                told = session.events().len();
+                reported = session.events().len();
                 time
             },
         ],
@@ -314,5 +314,5 @@ fn long_text(floor: &Floor) {
     row("http", &http, "");
     row("kode-ls", &ours, "");
     figure("ratio", ours.median / http.median, "", "1.5");
-    figure("events told to the client", told as f64, "", "");
+    figure("events told to the client", reported as f64, "", "");
 }

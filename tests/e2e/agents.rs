@@ -55,7 +55,7 @@ fn three_sub_agents_overlap_and_what_they_change_and_ask_is_the_sessions() {
 }
 
 #[test]
-fn a_server_killed_while_a_sub_agent_works_seals_its_calls_and_goes_on() {
+fn a_server_killed_while_a_sub_agent_works_seals_its_calls_and_continues() {
     let script = Script::default()
         .when("^do it$", [call("Bash", json!({ "command": "echo begun; sleep 5" }))])
         .when("go on$", [say("Going on.")])
@@ -116,36 +116,36 @@ fn names(listed: &Value, list: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_agent_file_that_is_written_broken_and_mended_is_told_of_each_time() {
+fn an_agent_file_that_is_written_broken_and_mended_is_notified_of_each_time() {
     let project = Project::new(&Script::default().otherwise([say("Hello.")]));
     let client = project.open();
     let session = client.session();
     session.run("hello");
-    let told = |what: &str, agents: u64, problems: usize| {
+    let reported = |what: &str, agents: u64, problems: usize| {
         session.wait_event(what, |event| {
             event["type"] == "extensions_changed"
                 && event["agents"] == agents
-                && event["problems"].as_array().is_some_and(|told| told.len() == problems)
+                && event["problems"].as_array().is_some_and(|reported| reported.len() == problems)
         })
     };
     let whole = "---\nname: tidy\ndescription: Tidies.\ncolor: green\n---\nTidy up.\n";
     project.write(".claude/agents/tidy.md", whole);
-    told("the agent", 5, 0);
+    reported("the agent", 5, 0);
     let listed = client.call("agent/agents/list", json!({ "sessionId": session.id }));
     assert_eq!(
         (listed["agents"][4]["name"].as_str(), listed["agents"][4]["color"].as_str()),
         (Some("tidy"), Some("green"))
     );
     project.write(".claude/agents/tidy.md", "---\nname: tidy\n---\nTidy up.\n");
-    let broken = told("the broken agent", 4, 1);
+    let broken = reported("the broken agent", 4, 1);
     let problem = &broken["problems"][0];
     assert_eq!(problem["file"].as_str(), project.path(".claude/agents/tidy.md").to_str());
     assert_eq!((&problem["severe"], &problem["line"]), (&json!(true), &json!(1)), "{problem}");
     assert!(problem["message"].as_str().unwrap().contains("`description`"), "{problem}");
     project.write(".claude/agents/tidy.md", whole);
-    told("the mended agent", 5, 0);
+    reported("the mended agent", 5, 0);
     fs::remove_file(project.path(".claude/agents/tidy.md")).unwrap();
-    told("the agent to go", 4, 0);
+    reported("the agent to go", 4, 0);
     assert!(!project.path(".kode").exists(), "nothing is made in the project");
 }
 

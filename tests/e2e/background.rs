@@ -148,7 +148,7 @@ fn the_end_of_the_server_ends_what_runs_in_the_background() {
 }
 
 #[test]
-fn a_client_can_stop_a_command_and_the_model_is_told_of_its_end_once() {
+fn a_client_can_stop_a_command_and_the_model_is_notified_of_its_end_once() {
     let script = Script::default()
         .when("^serve$", [background("echo up; sleep 600"), look("bash_1"), say("It is up.")])
         .otherwise([say("I see.")]);
@@ -170,7 +170,7 @@ fn a_client_can_stop_a_command_and_the_model_is_told_of_its_end_once() {
 }
 
 #[test]
-fn after_a_kill_of_the_server_the_model_is_told_what_ended_with_it() {
+fn after_a_kill_of_the_server_the_model_is_reported_what_ended_with_it() {
     let script = Script::default()
         .when("^serve$", [background("echo up; sleep 5"), look("bash_1"), say("It is up.")])
         .when("^again$", [background("true"), say("Again.")])
@@ -216,8 +216,8 @@ fn the_whole_of_a_long_output_is_read_without_a_question_and_nothing_beside_it()
     let whole: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
     assert_eq!(output(&session, &json!({ "callId": call_id }), 1 << 20), whole);
 
-    let told = results(&project).pop().unwrap();
-    let file = told.split_once("the whole output is in `").unwrap().1.split_once('`').unwrap().0;
+    let reported = results(&project).pop().unwrap();
+    let file = reported.split_once("the whole output is in `").unwrap().1.split_once('`').unwrap().0;
     session.call("agent/session/configure", json!({ "mode": "default" }));
     session.run(file);
     assert_eq!(session.calls()[1]["state"], "COMPLETED", "{:?}", session.calls());

@@ -104,15 +104,15 @@ fn of_fifty_sessions_three_damaged_ones_hide_none_and_pages_hold_while_sessions_
 }
 
 #[test]
-fn a_title_of_the_users_is_told_survives_a_restart_and_can_be_given_to_what_is_not_live() {
+fn a_title_of_the_users_is_reported_survives_a_restart_and_can_be_given_to_what_is_not_live() {
     let project = project();
     let client = project.open();
     let session = client.session();
     session.run("first words");
     session.call("agent/session/rename", json!({ "title": " The\ncache " }));
-    let told =
+    let reported =
         session.wait_event("the title", |event| event["type"] == "title_changed" && event["by"].is_string());
-    assert_eq!((&told["title"], &told["by"]), (&json!("The cache"), &json!("user")));
+    assert_eq!((&reported["title"], &reported["by"]), (&json!("The cache"), &json!("user")));
     let id = session.id.clone();
     client.kill();
     drop(client);
@@ -142,9 +142,9 @@ fn a_model_of_its_own_behind_quick_names_the_session_after_its_first_turn() {
     let client = project.connect(&Offer::kode().options(options));
     let session = client.session();
     session.run("first words");
-    let told =
+    let reported =
         session.wait_event("the title", |event| event["type"] == "title_changed" && event["by"].is_string());
-    assert_eq!((&told["title"], &told["by"]), (&json!("A name from the model"), &json!("model")));
+    assert_eq!((&reported["title"], &reported["by"]), (&json!("A name from the model"), &json!("model")));
     let charged = session.events().iter().filter(|event| event["type"] == "token_usage").count();
     assert_eq!(charged, 2, "the title is paid openly");
     session.run("second words");
@@ -323,7 +323,7 @@ fn the_command_line_lists_names_searches_and_deletes_by_the_beginning_of_an_id()
 }
 
 #[test]
-fn an_editor_without_a_panel_picks_the_conversation_that_goes_on() {
+fn an_editor_without_a_panel_picks_the_conversation_that_continues() {
     let project = project();
     let client = project.connect(&Offer::plain());
     let execute = |command: &str, argument: Value| {

@@ -112,7 +112,7 @@ fn session_of(text: &str) -> &str {
 }
 
 #[test]
-fn a_prompt_is_answered_below_it_and_the_next_one_goes_on_with_the_conversation() {
+fn a_prompt_is_answered_below_it_and_the_next_one_continues_with_the_conversation() {
     let project = project();
     let (client, uri) = opened(&project, &plain(), "# Talk\n\n## You\n\nsay hello\n");
     let sent = send(&client, &uri);
@@ -135,7 +135,7 @@ fn a_prompt_is_answered_below_it_and_the_next_one_goes_on_with_the_conversation(
 }
 
 #[test]
-fn a_document_that_is_opened_again_goes_on_with_its_conversation() {
+fn a_document_that_is_opened_again_continues_with_its_conversation() {
     let project = project();
     let (client, uri) = opened(&project, &plain(), "## You\nhello");
     send(&client, &uri);
@@ -149,7 +149,7 @@ fn a_document_that_is_opened_again_goes_on_with_its_conversation() {
 }
 
 #[test]
-fn a_conversation_that_is_lost_is_said_and_begun_anew_on_demand() {
+fn a_conversation_that_is_lost_is_said_and_begun_again_on_demand() {
     let project = project();
     let text = "<!-- kode session ses_00000000000000000000000000 -->\n\n## You\nhello\n";
     let (client, uri) = opened(&project, &plain(), text);
@@ -280,7 +280,7 @@ fn an_editor_that_refuses_the_edits_shows_the_answer_and_says_so() {
 }
 
 #[test]
-fn an_answer_whose_place_is_gone_is_written_no_further_and_one_that_broke_off_is_written_anew() {
+fn an_answer_whose_place_is_gone_is_written_no_further_and_one_that_broke_off_is_written_again() {
     let project = project();
     let (client, uri) = opened(&project, &plain(), "## You\nhold\n");
     send(&client, &uri);

@@ -180,17 +180,20 @@ fn files_go_back_and_what_the_user_did_stays() {
     client.editor.type_text(&uri, &Typing::after("three", " mine"));
     project.write("text.txt", "ALPHA again\r\nbeta mine\r\ngamma\r\n");
 
-    let told = preview(&session, &first, "files", "keep");
-    assert_eq!(told["items"], 0, "the conversation stays");
-    let open = of_file(&told, "open.txt");
+    let reported = preview(&session, &first, "files", "keep");
+    assert_eq!(reported["items"], 0, "the conversation stays");
+    let open = of_file(&reported, "open.txt");
     let unified = open["unified"].as_str().unwrap();
     assert!(unified.contains("-TWO") && unified.contains("+two") && unified.contains("-FOUR"), "{unified}");
     assert!(!unified.contains("-three mine"), "what the user did stays: {unified}");
     assert!(open["userEdits"].as_str().unwrap().contains("+three mine"), "{open}");
-    assert!(of_file(&told, "text.txt")["userEdits"].as_str().unwrap().contains("+beta mine"), "{told}");
-    assert_eq!(of_file(&told, "made.txt")["userEdits"], Value::Null);
+    assert!(
+        of_file(&reported, "text.txt")["userEdits"].as_str().unwrap().contains("+beta mine"),
+        "{reported}"
+    );
+    assert_eq!(of_file(&reported, "made.txt")["userEdits"], Value::Null);
     for name in ["data.bin", "tool.sh", "doomed.txt", "old-name.txt", "new-name.txt"] {
-        let file = of_file(&told, name);
+        let file = of_file(&reported, name);
         assert!(file["problem"].is_null() && file["unified"] != "", "{file}");
     }
     let discarding = preview(&session, &first, "files", "discard");
@@ -224,9 +227,9 @@ fn both_go_back_and_come_again() {
     let (after, items) = (files(&project), session.items());
     let [_, second, _] = checkpoints(&session).try_into().unwrap();
 
-    let told = preview(&session, &second, "both", "keep");
+    let reported = preview(&session, &second, "both", "keep");
     let of_second = items.iter().position(|item| item["itemId"] == second["itemId"]).unwrap();
-    assert_eq!(told["items"], items.len() - of_second);
+    assert_eq!(reported["items"], items.len() - of_second);
     let restored = restore(&session, &second, "both", "keep");
     assert_eq!(restored["failed"], json!([]));
     session.wait_event("the way back", |event| {

@@ -98,8 +98,8 @@ fn rules_are_explained_in_words_and_removed_where_they_stand() {
     assert!(explained.starts_with("Bash(make test) runs unasked\n"), "{explained}");
     let asked = said(&project, &["permissions", "explain", "Bash(git push)"]);
     assert!(asked.contains("is asked for") && asked.contains("to allow"), "{asked}");
-    let told = json_of(&at_home(&project, &["permissions", "explain", "Edit(a.txt)", "--json"]));
-    assert_eq!(told["decision"], "ask");
+    let reported = json_of(&at_home(&project, &["permissions", "explain", "Edit(a.txt)", "--json"]));
+    assert_eq!(reported["decision"], "ask");
     assert!(said(&project, &["permissions"]).contains("allow  Bash(make:*)"));
     assert!(
         said(&project, &["permissions", "remove", "allow", "Bash(make:*)"]).contains("settings.local.json")
@@ -145,8 +145,8 @@ fn the_doctor_begins_with_the_model_and_asks_it_on_request() {
     assert!(text.lines().nth(2).unwrap().starts_with("model"), "{text}");
     assert!(text.contains("--online"), "{text}");
     assert!(project.model.requests().is_empty(), "nobody is asked unasked");
-    let told = json_of(&at_home(&project, &["doctor", "--online", "--json"]));
-    assert_eq!(told["models"]["answers"], true, "{}", told["models"]);
+    let reported = json_of(&at_home(&project, &["doctor", "--online", "--json"]));
+    assert_eq!(reported["models"]["answers"], true, "{}", reported["models"]);
     assert_eq!(project.model.requests().len(), 1);
     let home = tempfile::tempdir().unwrap();
     let environment = [("KODE_LS_HOME", home.path().to_str().unwrap())];

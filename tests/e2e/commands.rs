@@ -13,12 +13,12 @@ fn answer(session: &Session<'_>) -> Value {
 }
 
 fn run(session: &Session<'_>, text: &str) -> Value {
-    let told = session.submit(text);
-    match told["type"].as_str() {
+    let reported = session.submit(text);
+    match reported["type"].as_str() {
         Some("answered") => drop(session.wait_event("the answer", |event| {
-            event["type"] == "item_added" && event["item"]["itemId"] == told["itemId"]
+            event["type"] == "item_added" && event["item"]["itemId"] == reported["itemId"]
         })),
-        _ => drop(session.wait_done(told["turnId"].as_str().expect("a turn"))),
+        _ => drop(session.wait_done(reported["turnId"].as_str().expect("a turn"))),
     }
     answer(session)
 }
@@ -154,13 +154,13 @@ fn a_command_is_answered_while_a_turn_runs_and_in_a_second_look() {
     let session = client.session();
     let turn = session.prompt("hold");
     session.wait_event("the turn", |event| event["type"] == "turn_started");
-    let told = session.submit("/status");
-    assert_eq!((&told["type"], &told["turnId"]), (&json!("answered"), &json!(turn)));
+    let reported = session.submit("/status");
+    assert_eq!((&reported["type"], &reported["turnId"]), (&json!("answered"), &json!(turn)));
     assert_eq!(run(&session, "/cost")["name"], "cost");
     assert_eq!(session.submit("/rename Later")["type"], "queued");
     session.call("agent/turn/cancel", json!({}));
     session.wait_done(&turn);
-    assert!(session.items().iter().any(|item| item["itemId"] == told["itemId"]));
+    assert!(session.items().iter().any(|item| item["itemId"] == reported["itemId"]));
 }
 
 #[test]

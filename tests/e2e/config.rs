@@ -55,13 +55,13 @@ impl Desk {
     }
 }
 
-fn setting<'v>(told: &'v Value, key: &str) -> &'v Value {
-    let settings = told["settings"].as_array().unwrap();
+fn setting<'v>(reported: &'v Value, key: &str) -> &'v Value {
+    let settings = reported["settings"].as_array().unwrap();
     settings.iter().find(|setting| setting["key"] == key).unwrap_or(&Value::Null)
 }
 
 #[test]
-fn what_counts_is_told_with_its_place_and_without_secrets() {
+fn what_counts_is_reported_with_its_place_and_without_secrets() {
     let desk = Desk::new();
     desk.user(&json!({
         "language": "German", "env": { "GITHUB_TOKEN": "hush-hush", "PLAIN": "p" },
@@ -73,19 +73,19 @@ fn what_counts_is_told_with_its_place_and_without_secrets() {
     );
     let client = desk.open(&Offer::kode());
     let session = client.session();
-    let told = session.call("agent/config/get", json!({}));
-    assert!(!told.to_string().contains("hush-hush"), "{told}");
-    let language = setting(&told, "language");
+    let reported = session.call("agent/config/get", json!({}));
+    assert!(!reported.to_string().contains("hush-hush"), "{reported}");
+    let language = setting(&reported, "language");
     assert_eq!((&language["value"], &language["source"]["layer"]), (&json!("French"), &json!("project")));
     assert_eq!(language["source"]["line"], 2);
     assert!(language["source"]["file"].as_str().unwrap().ends_with(".claude/settings.json"));
     assert_eq!(language["stated"].as_array().unwrap().len(), 2, "{language}");
-    let allow = setting(&told, "permissions.allow");
+    let allow = setting(&reported, "permissions.allow");
     assert_eq!((&allow["value"], &allow["stated"][0]["standing"]), (&Value::Null, &json!("waiting")));
-    assert_eq!(setting(&told, "permissions.deny")["value"], json!(["Bash(curl:*)"]));
-    assert_eq!(setting(&told, "env.PLAIN")["value"], "p");
-    assert_eq!(setting(&told, "autoCompactThreshold")["value"], 0.8);
-    assert_eq!(setting(&told, "session.permissions.defaultMode")["value"], "default");
+    assert_eq!(setting(&reported, "permissions.deny")["value"], json!(["Bash(curl:*)"]));
+    assert_eq!(setting(&reported, "env.PLAIN")["value"], "p");
+    assert_eq!(setting(&reported, "autoCompactThreshold")["value"], 0.8);
+    assert_eq!(setting(&reported, "session.permissions.defaultMode")["value"], "default");
     let wrong = session.request("agent/config/get", json!({ "key": "langauge" })).unwrap_err();
     assert!(wrong.message.contains("did you mean `language`"), "{wrong:?}");
 }
@@ -105,8 +105,8 @@ fn a_setting_is_written_where_it_belongs_and_everything_else_in_the_file_stays()
         "{text}"
     );
     // A value that the user sets in a file of the workspace takes effect.
-    let told = session.call("agent/config/get", json!({ "key": "env" }));
-    assert_eq!(setting(&told, "env.A")["value"], "b", "{told}");
+    let reported = session.call("agent/config/get", json!({ "key": "env" }));
+    assert_eq!(setting(&reported, "env.A")["value"], "b", "{reported}");
 
     let again = set(json!({ "key": "env.A", "value": "b", "scope": "local" })).unwrap();
     assert_eq!(again["changed"], false);
@@ -133,7 +133,7 @@ fn a_setting_is_written_where_it_belongs_and_everything_else_in_the_file_stays()
 }
 
 #[test]
-fn a_change_of_a_file_is_taken_in_while_the_server_runs_and_told_once() {
+fn a_change_of_a_file_is_taken_in_while_the_server_runs_and_reported_once() {
     let desk = Desk::new();
     desk.user(&json!({ "language": "German" }));
     let client = desk.open(&Offer::kode());
@@ -155,15 +155,15 @@ fn a_change_of_a_file_is_taken_in_while_the_server_runs_and_told_once() {
     let uri = desk.project.uri(".kode/settings.json");
     let diagnostics = |count: usize| {
         client.wait_for(&format!("{count} diagnostics"), |received| {
-            let told = received.of("textDocument/publishDiagnostics");
-            let newest = told.filter(|told| told["params"]["uri"] == uri.as_str()).last()?;
+            let reported = received.of("textDocument/publishDiagnostics");
+            let newest = reported.filter(|reported| reported["params"]["uri"] == uri.as_str()).last()?;
             let newest = newest["params"]["diagnostics"].as_array()?.clone();
             (newest.len() == count).then_some(newest)
         })
     };
-    let told = diagnostics(1);
-    assert!(told[0]["message"].as_str().unwrap().contains("did you mean `language`"), "{told:?}");
-    assert_eq!(told[0]["range"]["start"]["character"], 20);
+    let reported = diagnostics(1);
+    assert!(reported[0]["message"].as_str().unwrap().contains("did you mean `language`"), "{reported:?}");
+    assert_eq!(reported[0]["range"]["start"]["character"], 20);
     desk.project.write(".kode/settings.json", "{}");
     diagnostics(0);
     assert_eq!(changed(&session).len(), 3, "{:?}", changed(&session));
@@ -205,10 +205,10 @@ fn settings_of_the_editor_narrow_and_only_the_users_own_loosen() {
     let own = json!({ "permissions": { "allow": ["Bash(git branch:*)"] } });
     let offer = Offer::kode().options(json!({ "settings": deny, "userSettings": own }));
     let client = desk.open(&offer);
-    let told = client.session().call("agent/config/get", json!({}));
-    assert_eq!(setting(&told, "permissions.allow")["value"], json!(["Bash(git branch:*)"]), "{told}");
-    assert_eq!(setting(&told, "permissions.deny")["value"], json!(["WebFetch"]));
-    let language = setting(&told, "language");
+    let reported = client.session().call("agent/config/get", json!({}));
+    assert_eq!(setting(&reported, "permissions.allow")["value"], json!(["Bash(git branch:*)"]), "{reported}");
+    assert_eq!(setting(&reported, "permissions.deny")["value"], json!(["WebFetch"]));
+    let language = setting(&reported, "language");
     assert_eq!((&language["value"], &language["source"]["layer"]), (&json!("Welsh"), &json!("editor")));
 }
 

@@ -85,8 +85,8 @@ fn a_first_instruction_that_was_pasted_outlives_a_compaction() {
     compacted(&session);
     session.run("go on");
     let request = project.model.last_request().to_string();
-    let (_, told) =
+    let (_, reported) =
         request.split_once("The first instruction of the user, word for word:").expect("it is told");
-    let told: String = told.chars().take(200).collect();
-    assert!(told.contains("Port the parser.\\nKeep every test."), "{told}");
+    let reported: String = reported.chars().take(200).collect();
+    assert!(reported.contains("Port the parser.\\nKeep every test."), "{reported}");
 }

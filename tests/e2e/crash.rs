@@ -304,8 +304,8 @@ impl Player {
     fn is_idle(&self, life: &Life<'_>, answers: bool) -> bool {
         match self.mirror.state.as_str() {
             "READY" => {
-                let goes_on = self.mirror.has_queue() && !self.mirror.is_queue_paused();
-                !goes_on && life.begun.iter().all(|turn| self.mirror.ended.contains(turn))
+                let continues = self.mirror.has_queue() && !self.mirror.is_queue_paused();
+                !continues && life.begun.iter().all(|turn| self.mirror.ended.contains(turn))
             }
             "PAUSED" => !answers && !self.mirror.waiting.is_empty(),
             _ => false,
@@ -411,7 +411,7 @@ impl<'a> Life<'a> {
 }
 
 #[test]
-fn a_session_that_is_killed_at_any_moment_goes_on_with_all_that_was_shown() {
+fn a_session_that_is_killed_at_any_moment_continues_with_all_that_was_shown() {
     let (seed, kills) = (number(SEED, DEFAULT_SEED), number(KILLS, DEFAULT_KILLS));
     let sessions = kills.div_ceil(KILLS_OF_SESSION);
     let next = AtomicU64::new(0);

@@ -227,7 +227,7 @@ fn once_it_is_trusted_commands_and_skills_of_every_dialect_work() {
 }
 
 #[test]
-fn what_is_loaded_hidden_and_broken_is_told_with_its_file() {
+fn what_is_loaded_hidden_and_broken_is_reported_with_its_file() {
     for dialect in DIALECTS {
         let (project, home) = dialect.project(&script());
         let name = dialect.name;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// answered before, the model reads it in one message with the prompt before it.
 const AFTER: &str = "after the fault";
 
-fn assert_goes_on(session: &Session<'_>, what: &str) {
+fn assert_continues(session: &Session<'_>, what: &str) {
     let done = session.run(AFTER);
     assert_eq!(done["stopReason"], "end_turn", "{what}: {:?}", session.notices());
     let last = session.items().pop().unwrap();
@@ -69,7 +69,7 @@ fn bad_calls() -> Vec<BadCall> {
 }
 
 #[test]
-fn a_call_that_cannot_work_tells_the_model_why_and_the_turn_goes_on() {
+fn a_call_that_cannot_work_reports_the_model_why_and_the_turn_continues() {
     let rows = bad_calls();
     let mut script = Script::default().when(AFTER, [say("Going on.")]);
     for row in &rows {
@@ -98,7 +98,7 @@ fn a_call_that_cannot_work_tells_the_model_why_and_the_turn_goes_on() {
         for expected in row.says {
             assert!(text.contains(expected), "{what}: no {expected:?} in {text:?}");
         }
-        assert_goes_on(&session, what);
+        assert_continues(&session, what);
     }
 }
 
@@ -127,7 +127,7 @@ fn a_file_that_changed_on_disk_after_it_was_read_is_not_overwritten() {
 }
 
 #[test]
-fn what_the_models_server_refuses_is_told_and_the_next_prompt_works() {
+fn what_the_models_server_refuses_is_reported_and_the_next_prompt_works() {
     let status = |status: u16, message: &str| {
         json!({
             "status": status,
@@ -166,7 +166,7 @@ fn what_the_models_server_refuses_is_told_and_the_next_prompt_works() {
         assert!(notice["text"].as_str().unwrap().contains(says), "{what}: {notice}");
         assert!(notice["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{what}: {notice}");
         assert!(!notice.to_string().contains("test-key"), "{what}: {notice}");
-        assert_goes_on(session, what);
+        assert_continues(session, what);
     }
 }
 
@@ -210,7 +210,7 @@ fn a_server_that_fails_is_asked_again_a_few_times_and_then_reported() {
     assert_eq!(project.model.requests().len(), 4, "one attempt and three retries");
     let notice = session.notices().pop().unwrap();
     assert!(notice["text"].as_str().unwrap().contains("out of order"), "{notice}");
-    assert_goes_on(&session, "fail");
+    assert_continues(&session, "fail");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn an_answer_cut_by_its_token_limit_says_so_and_its_calls_get_results() {
     let session = client.session_with(json!({ "mode": "bypassPermissions" }));
     assert_eq!(session.run("long")["stopReason"], "max_tokens");
     assert_eq!(session.calls()[0]["state"], "SEALED");
-    assert_goes_on(&session, "long");
+    assert_continues(&session, "long");
 }
 
 #[test]
@@ -281,6 +281,6 @@ fn a_picture_that_the_provider_refuses_goes_into_no_later_request() {
     let client = project.open();
     let session = Session::new(&client, &id);
     session.call("agent/session/load", json!({}));
-    assert_goes_on(&session, "after a restart");
+    assert_continues(&session, "after a restart");
     assert!(!project.model.last_request().to_string().contains(PICTURE));
 }

@@ -121,7 +121,7 @@ fn lines(path: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn every_event_comes_once_in_its_situation_and_tells_what_scripts_know() {
+fn every_event_comes_once_in_its_situation_and_reports_what_scripts_know() {
     let task = json!({ "description": "it", "prompt": "do it" });
     let script = Script::default()
         .when("^do it$", [say("It is done.")])
@@ -236,12 +236,12 @@ fn a_session_that_is_taken_up_begins_as_such_and_one_that_is_only_opened_begins_
 }
 
 #[test]
-fn hooks_are_told_why_a_session_ends_and_how_another_begins() {
+fn hooks_are_reported_why_a_session_ends_and_how_another_begins() {
     let desk = Desk::new(&Script::new([say("One."), say("Two."), say("Three."), say("Four.")]));
     desk.hooks(&json!({
         "SessionStart": [group(&desk.note("start"))], "SessionEnd": [group(&desk.note("end"))],
     }));
-    let told = |name: &str, field: &str| -> Vec<String> {
+    let reported = |name: &str, field: &str| -> Vec<String> {
         desk.noted(name).iter().map(|one| one[field].as_str().unwrap().to_owned()).collect()
     };
     let client = desk.open();
@@ -254,17 +254,17 @@ fn hooks_are_told_why_a_session_ends_and_how_another_begins() {
         of["body"]["goTo"].as_str().unwrap().to_owned()
     };
     let cleared = Session::new(&client, &answer(&first, "/clear"));
-    assert_eq!(told("end", "reason"), ["clear"], "at once, although the session stays");
+    assert_eq!(reported("end", "reason"), ["clear"], "at once, although the session stays");
     cleared.run("two");
-    assert_eq!(told("start", "source"), ["startup", "clear"]);
+    assert_eq!(reported("start", "source"), ["startup", "clear"]);
     // A rewind restarts the first one, and leaves the second.
     assert_eq!(answer(&cleared, &format!("/resume {}", first.id)), first.id);
-    assert_eq!(told("end", "reason"), ["clear", "resume"]);
+    assert_eq!(reported("end", "reason"), ["clear", "resume"]);
     first.run("three");
-    assert_eq!(told("start", "source"), ["startup", "clear", "resume"]);
+    assert_eq!(reported("start", "source"), ["startup", "clear", "resume"]);
     first.call("agent/session/close", json!({}));
     client.shut_down();
-    assert_eq!(told("end", "reason"), ["clear", "resume", "prompt_input_exit"]);
+    assert_eq!(reported("end", "reason"), ["clear", "resume", "prompt_input_exit"]);
 }
 
 /// The outcome of a call that a hook has checked: whether it ran, and the texts for the model and the user.
@@ -300,38 +300,38 @@ fn each_kind_of_exit_has_its_meaning() {
     });
     assert!(!is_run && text.contains("no expr 40 + 2"), "{text}");
 
-    let (is_run, _, told, outcome_of) = outcome(|_| command("echo broken >&2; exit 1"));
-    assert!(is_run && told.contains("exit code 1: broken"), "{told}");
+    let (is_run, _, reported, outcome_of) = outcome(|_| command("echo broken >&2; exit 1"));
+    assert!(is_run && reported.contains("exit code 1: broken"), "{reported}");
     assert_eq!(outcome_of, "failed");
 
     for missing in ["python3 /nowhere/guard.py", "sh /nowhere/guard.sh", "/nowhere/guard.sh"] {
-        let (is_run, _, told, outcome_of) = outcome(|_| command(missing));
-        assert!(is_run && told.contains("guard"), "{missing}: {told}");
-        assert_eq!(outcome_of, "notSetUp", "{missing}: {told}");
+        let (is_run, _, reported, outcome_of) = outcome(|_| command(missing));
+        assert!(is_run && reported.contains("guard"), "{missing}: {reported}");
+        assert_eq!(outcome_of, "notSetUp", "{missing}: {reported}");
     }
 }
 
 #[test]
 fn a_hook_that_hangs_forks_or_floods_holds_nothing_up() {
-    let (is_run, _, told, outcome_of) =
+    let (is_run, _, reported, outcome_of) =
         outcome(|_| json!({ "type": "command", "command": "sleep 1000", "timeout": 0.2 }));
-    assert!(is_run && told.contains("took too long"), "{told}");
+    assert!(is_run && reported.contains("took too long"), "{reported}");
     assert_eq!(outcome_of, "timedOut");
 
     // Its leftovers hold its outputs open.
-    let (is_run, _, told, outcome_of) = outcome(|_| command("sleep 1000 & echo started"));
-    assert!(is_run && told.is_empty(), "{told}");
+    let (is_run, _, reported, outcome_of) = outcome(|_| command("sleep 1000 & echo started"));
+    assert!(is_run && reported.is_empty(), "{reported}");
     assert_eq!(outcome_of, "ok");
 
-    let (is_run, _, told, _) = outcome(|_| command("head -c 1000000 /dev/urandom; exit 0"));
-    assert!(is_run && !told.contains("failed"), "{told}");
+    let (is_run, _, reported, _) = outcome(|_| command("head -c 1000000 /dev/urandom; exit 0"));
+    assert!(is_run && !reported.contains("failed"), "{reported}");
 
     let (is_run, text, _, _) = outcome(|_| command("yes no | head -c 1000000 >&2; exit 2"));
     assert!(!is_run && text.len() < 30_000, "{}", text.len());
 }
 
 #[test]
-fn what_a_hook_makes_of_the_arguments_runs_and_is_judged_anew() {
+fn what_a_hook_makes_of_the_arguments_runs_and_is_judged_again() {
     let changed = |command: &str| {
         let output = json!({ "hookSpecificOutput": {
             "hookEventName": "PreToolUse", "updatedInput": { "command": command },
@@ -420,7 +420,7 @@ fn a_hook_answers_for_the_user_and_adds_rules_for_the_session() {
 }
 
 #[test]
-fn what_a_hook_answers_in_the_users_place_is_decided_anew_and_guarded_places_are_the_users() {
+fn what_a_hook_answers_in_the_users_place_is_decided_again_and_guarded_places_are_the_users() {
     let answers = |input: Value| {
         let mut decision = json!({ "behavior": "allow" });
         if !input.is_null() {
@@ -485,8 +485,11 @@ fn a_command_in_the_text_of_a_file_goes_through_hooks_and_the_users_answer() {
         let client = desk.open();
         let session = free(&client);
         session.run("/make");
-        let told = command(&session);
-        assert!(told["failed"] == true && told["text"].as_str().unwrap().contains("no touching"), "{told}");
+        let reported = command(&session);
+        assert!(
+            reported["failed"] == true && reported["text"].as_str().unwrap().contains("no touching"),
+            "{reported}"
+        );
         assert!(!desk.project.path("made").exists() && desk.project.model.requests().is_empty());
     }
     let noted = lines(Path::new(&format!("{refuse}.log")));
@@ -557,7 +560,7 @@ fn what_hooks_add_reaches_the_model_and_is_there_after_the_server_ends() {
 }
 
 #[test]
-fn a_stop_hook_has_the_agent_go_on_so_often_and_no_more() {
+fn a_stop_hook_has_the_agent_proceed_so_often_and_no_more() {
     let steps: Vec<Step> = (0..10).map(|n| say(&format!("Answer {n}."))).collect();
     let desk = Desk::new(&Script::new(steps));
     desk.hook("Stop", &format!("{}; echo 'run the tests' >&2; exit 2", desk.note("stop")));

@@ -88,8 +88,8 @@ fn hunks_are_listed_where_they_stand_and_move_with_typing() {
     let session = edited(&client);
     assert_eq!(client.editor.text(&uri), EDITED);
     let [file] = session.edited_files().try_into().unwrap();
-    let told = [&file["uri"], &file["path"], &file["version"], &file["added"], &file["removed"]];
-    assert_eq!(told, [&json!(uri), &json!("a.txt"), &json!(2), &json!(3), &json!(2)], "{file}");
+    let reported = [&file["uri"], &file["path"], &file["version"], &file["added"], &file["removed"]];
+    assert_eq!(reported, [&json!(uri), &json!("a.txt"), &json!(2), &json!(3), &json!(2)], "{file}");
     let hunks = session.hunks();
     assert_eq!(states(&hunks), ["applied", "applied"]);
     assert_eq!(covered(&client, &uri, &hunks), ["TWO", "SIX a\nSIX b"]);
@@ -256,7 +256,7 @@ fn the_editors_own_undo_and_redo_are_recognised() {
 }
 
 #[test]
-fn the_model_is_told_once_what_became_of_its_changes() {
+fn the_model_is_reported_once_what_became_of_its_changes() {
     let project = project();
     let (client, uri) = opened(&project, &Offer::kode());
     let session = edited(&client);
@@ -266,17 +266,20 @@ fn the_model_is_told_once_what_became_of_its_changes() {
     session.resolve(&[&first], "undo");
     client.editor.type_text(&uri, &Typing::after("SIX a", " mine"));
     session.run("hello again");
-    let told = last_prompt(&project);
+    let reported = last_prompt(&project);
     for part in ["a.txt", "undone", "-TWO", "+two", "-SIX a", "+SIX a mine"] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(reported.contains(part), "{part}: {reported}");
     }
-    assert!(!told.contains("-SIX b") && !told.contains("seven"), "only what differs: {told}");
+    assert!(!reported.contains("-SIX b") && !reported.contains("seven"), "only what differs: {reported}");
     session.run("hello once more");
     assert!(!last_prompt(&project).contains("The user has edited or undone"), "{}", last_prompt(&project));
     session.revert(None);
     session.run("and now");
-    let told = last_prompt(&project);
-    assert!(told.contains("-two") && told.contains("+TWO") && !told.contains("SIX"), "{told}");
+    let reported = last_prompt(&project);
+    assert!(
+        reported.contains("-two") && reported.contains("+TWO") && !reported.contains("SIX"),
+        "{reported}"
+    );
 }
 
 #[test]
@@ -303,7 +306,7 @@ fn all_of_a_turn_a_file_and_everything_can_be_meant() {
 }
 
 #[test]
-fn an_editor_that_refuses_to_undo_is_told_of_and_nothing_is_lost() {
+fn an_editor_that_refuses_to_undo_is_notified_of_and_nothing_is_lost() {
     let project = project();
     let (client, uri) = opened(&project, &Offer::kode());
     let session = edited(&client);
@@ -361,8 +364,11 @@ fn a_part_of_a_change_can_be_accepted_and_the_rest_later() {
     assert_eq!(client.editor.text(&uri), format!("mine 🙂\n{EDITED}"));
     assert_eq!(states(&session.hunks()), ["applied", "applied"]);
     session.run("hello");
-    let told = last_prompt(&project);
-    assert!(told.contains("-six") && told.contains("+SIX a") && !told.contains("TWO"), "{told}");
+    let reported = last_prompt(&project);
+    assert!(
+        reported.contains("-six") && reported.contains("+SIX a") && !reported.contains("TWO"),
+        "{reported}"
+    );
 }
 
 #[test]
@@ -538,7 +544,7 @@ fn a_commit_keeps_what_was_committed_and_not_what_was_not_saved() {
 }
 
 #[test]
-fn an_edit_that_an_editor_tells_in_pieces_is_the_agents_and_one_step_to_take_back() {
+fn an_edit_that_an_editor_reports_in_pieces_is_the_agents_and_one_step_to_take_back() {
     let project = project();
     let (client, uri) = opened(&project, &Offer::kode());
     client.editor.always(Policy::InPieces);

@@ -36,7 +36,7 @@ fn long() -> String {
 }
 
 #[test]
-fn a_prompt_that_was_cut_is_told_with_the_first_answer_and_the_window_is_kept() {
+fn a_prompt_that_was_cut_is_reported_with_the_first_answer_and_the_window_is_kept() {
     let project = Project::new(&script().quirk("cuts_above", json!(4_096)));
     project.write("a.txt", "text\n");
     let client = open(&project, profile(&project, 200_000));
@@ -278,7 +278,7 @@ fn resting<'a>(client: &'a Client, id: &str) -> (Session<'a>, Value) {
 }
 
 #[test]
-fn a_turn_rests_over_a_restart_until_the_user_lets_it_go_on() {
+fn a_turn_rests_over_a_restart_until_the_user_lets_it_proceed() {
     let limit = json!({ "status": 429, "headers": { "retry-after": "7200" } });
     let project = Project::new(&Script::new([say("Here I am.").faults([limit])]));
     let id = {

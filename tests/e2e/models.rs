@@ -159,7 +159,7 @@ fn a_helper_gives_the_key_and_nobody_else_sees_it() {
 }
 
 #[test]
-fn a_helper_that_fails_is_told_without_its_output() {
+fn a_helper_that_fails_is_reported_without_its_output() {
     let desk = Desk::new();
     desk.settings(&json!({
         "modelProfiles": { "second": {
@@ -170,9 +170,9 @@ fn a_helper_that_fails_is_told_without_its_output() {
     let session = client.session();
     let done = session.run("one");
     assert_eq!(done["stopReason"], "error", "{done}");
-    let told = session.notices().iter().map(Value::to_string).collect::<String>();
-    assert!(told.contains("apiKeyHelper") && told.contains('3'), "{told}");
-    assert!(!told.contains("half-a-key-888"), "{told}");
+    let reported = session.notices().iter().map(Value::to_string).collect::<String>();
+    assert!(reported.contains("apiKeyHelper") && reported.contains('3'), "{reported}");
+    assert!(!reported.contains("half-a-key-888"), "{reported}");
     assert_eq!(desk.other.model.requests().len(), 0);
 }
 

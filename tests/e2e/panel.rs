@@ -55,10 +55,10 @@ fn the_first_prompt_gives_the_session_its_title_at_once() {
 }
 
 #[test]
-fn a_window_that_lists_sessions_is_told_when_another_one_changes_them() {
+fn a_window_that_lists_sessions_is_reported_when_another_one_changes_them() {
     let project = project();
     let (one, two) = (project.open(), project.open());
-    let told = |client: &Client| client.look(|received| received.of("agent/session/listChanged").count());
+    let reported = |client: &Client| client.look(|received| received.of("agent/session/listChanged").count());
     let wait = |client: &Client, before: usize| {
         client.wait_for("news of the list", |received| {
             (received.of("agent/session/listChanged").count() > before).then_some(())
@@ -69,15 +69,15 @@ fn a_window_that_lists_sessions_is_told_when_another_one_changes_them() {
     session.run("hello");
     wait(&one, 0);
     let listed = |client: &Client| client.call("agent/session/list", json!({}))["sessions"].clone();
-    let before = told(&one);
+    let before = reported(&one);
     session.call("agent/session/rename", json!({ "title": "Renamed" }));
     wait(&one, before);
     assert_eq!(listed(&one)[0]["title"], "Renamed");
-    let before = told(&one);
+    let before = reported(&one);
     session.call("agent/session/delete", json!({}));
     wait(&one, before);
     assert_eq!(listed(&one), json!([]));
-    assert_eq!(told(&two), 0, "who has not listed sessions is not told");
+    assert_eq!(reported(&two), 0, "who has not listed sessions is not told");
 }
 
 #[test]

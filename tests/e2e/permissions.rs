@@ -67,7 +67,7 @@ fn changed_arguments_that_do_not_fit_are_refused_like_the_models() {
 }
 
 #[test]
-fn the_first_answer_wins_and_the_second_is_told_who_was_first() {
+fn the_first_answer_wins_and_the_second_is_reported_who_was_first() {
     let project = Project::new(&Script::new([bash("expr once"), say("Done.")]));
     let client = project.open();
     let session = client.session();
@@ -295,10 +295,10 @@ fn a_wrong_option_of_the_client_is_reported_and_the_others_count() {
     let project = Project::new(&Script::new([say("Hello.")]));
     let options = json!({ "mode": "AUTO_EDIT", "surprise": 1 });
     let client = project.connect(&Offer::kode().options(options));
-    let told = client.wait_for("the report", |received| {
+    let reported = client.wait_for("the report", |received| {
         let shown = received.of("window/showMessage").map(|message| message["params"]["message"].to_string());
         shown.into_iter().find(|text| text.contains("surprise"))
     });
-    assert!(told.contains("initializationOptions.surprise of kode-ls is ignored"), "{told}");
+    assert!(reported.contains("initializationOptions.surprise of kode-ls is ignored"), "{reported}");
     assert_eq!(client.session().snapshot()["mode"], "acceptEdits");
 }

@@ -93,11 +93,11 @@ fn several_messages_are_carried_out_one_after_the_other() {
 #[test]
 fn what_was_refused_is_listed_and_is_an_exit_code_on_request() {
     let project = project();
-    let (code, told) = result(&project, &["commands please"]);
-    assert_eq!((code, &told["subtype"]), (0, &json!("success")), "{told}");
-    let denials = told["permission_denials"].as_array().unwrap();
+    let (code, reported) = result(&project, &["commands please"]);
+    assert_eq!((code, &reported["subtype"]), (0, &json!("success")), "{reported}");
+    let denials = reported["permission_denials"].as_array().unwrap();
     let commands: Vec<_> = denials.iter().map(|denial| denial["tool_input"]["command"].clone()).collect();
-    assert_eq!(commands, ["echo one > one.txt", "echo two > two.txt"], "{told}");
+    assert_eq!(commands, ["echo one > one.txt", "echo two > two.txt"], "{reported}");
     assert_eq!(denials[0]["tool_name"], "Bash");
     let texts = project.model.last_results();
     assert!(texts.iter().all(|(text, _)| text.contains("No user can be asked")), "{texts:?}");
@@ -111,11 +111,11 @@ fn what_was_refused_is_listed_and_is_an_exit_code_on_request() {
 #[test]
 fn rules_of_the_command_line_allow_and_refuse() {
     let project = project();
-    let (code, told) = result(&project, &["--allowed-tools", "Edit, Bash(nothing:*)", "edit it"]);
-    assert_eq!((code, project.read("a.txt").as_str()), (0, "new\n"), "{told}");
+    let (code, reported) = result(&project, &["--allowed-tools", "Edit, Bash(nothing:*)", "edit it"]);
+    assert_eq!((code, project.read("a.txt").as_str()), (0, "new\n"), "{reported}");
     let allowed = ["--mode", "bypassPermissions", "--disallowed-tools", "Bash(echo two:*)", "commands"];
-    let (_, told) = result(&project, &allowed);
-    assert!(project.path("one.txt").exists() && !project.path("two.txt").exists(), "{told}");
+    let (_, reported) = result(&project, &allowed);
+    assert!(project.path("one.txt").exists() && !project.path("two.txt").exists(), "{reported}");
     let refuse = ["run", "--allowed-tools", "Bash(git:*)", "--disallowed-tools", "Bash", "x"];
     for (arguments, said) in [
         (&refuse[..], "has no effect"),
@@ -134,8 +134,8 @@ fn text_behind_the_instructions_and_further_folders_count_for_one_run() {
     let folder = other.path().canonicalize().unwrap();
     let arguments =
         ["--append-system-prompt", "Answer in verse.", "--add-dir", folder.to_str().unwrap(), "look around"];
-    let (code, told) = result(&project, &arguments);
-    assert_eq!(code, 0, "{told}");
+    let (code, reported) = result(&project, &arguments);
+    assert_eq!(code, 0, "{reported}");
     let request = project.model.last_request();
     let system = request["system"].to_string();
     assert!(system.contains("Answer in verse."), "{system}");
@@ -152,15 +152,15 @@ fn an_answer_has_to_fit_its_schema_and_gets_a_second_chance() {
     );
     let schema = project.path("schema.json");
     let schema = schema.to_str().unwrap();
-    let (code, told) = result(&project, &["--output-schema", schema, "count the files"]);
-    assert_eq!((code, &told["structured_output"]), (0, &json!({ "count": 3 })), "{told}");
+    let (code, reported) = result(&project, &["--output-schema", schema, "count the files"]);
+    assert_eq!((code, &reported["structured_output"]), (0, &json!({ "count": 3 })), "{reported}");
     let output = project.run(&["run", "--output-schema", schema, "count the files"], "");
     assert_eq!((output.code, output.stdout.as_str()), (0, "{\"count\":3}\n"), "{output:?}");
     project.write("list.json", r#"{"type":"array"}"#);
     let list = project.path("list.json");
-    let (code, told) = result(&project, &["--output-schema", list.to_str().unwrap(), "anything"]);
-    assert_eq!((code, &told["is_error"]), (1, &json!(true)), "{told}");
-    assert!(told["schema_error"].as_str().unwrap().contains("array"), "{told}");
+    let (code, reported) = result(&project, &["--output-schema", list.to_str().unwrap(), "anything"]);
+    assert_eq!((code, &reported["is_error"]), (1, &json!(true)), "{reported}");
+    assert!(reported["schema_error"].as_str().unwrap().contains("array"), "{reported}");
     let broken = project.run(&["run", "--output-schema", project.path("a.txt").to_str().unwrap(), "x"], "");
     assert!(broken.code == 1 && broken.stderr.contains("not a valid JSON Schema"), "{broken:?}");
 }
@@ -209,14 +209,14 @@ fn a_local_development_server_is_fetched_from_where_a_rule_names_it() {
     let fetch = call("WebFetch", json!({ "url": url }));
     let project = Project::new(&Script::default().when("^fetch", [fetch, say("Fetched.")]));
     for rules in [&["--allowed-tools", "WebFetch"][..], &["--allowed-tools", "WebFetch(domain:localhost)"]] {
-        let (_, told) = result(&project, &[rules, &["fetch it"]].concat());
+        let (_, reported) = result(&project, &[rules, &["fetch it"]].concat());
         let prompt = prompt(&project);
-        assert!(prompt.contains("not public") && !prompt.contains("The local page"), "{prompt}\n{told}");
+        assert!(prompt.contains("not public") && !prompt.contains("The local page"), "{prompt}\n{reported}");
     }
     project.write(".kode/settings.json", r#"{ "permissions": { "allow": ["WebFetch(domain:127.0.0.1)"] } }"#);
     assert_eq!(project.run(&["trust", "approve", "--yes"], "").code, 0);
-    let (_, told) = result(&project, &["fetch it"]);
-    assert!(prompt(&project).contains("not public"), "a project does not open the network: {told}");
-    let (_, told) = result(&project, &["--allowed-tools", "WebFetch(domain:127.0.0.1)", "fetch it"]);
-    assert!(prompt(&project).contains("The local page."), "{told}");
+    let (_, reported) = result(&project, &["fetch it"]);
+    assert!(prompt(&project).contains("not public"), "a project does not open the network: {reported}");
+    let (_, reported) = result(&project, &["--allowed-tools", "WebFetch(domain:127.0.0.1)", "fetch it"]);
+    assert!(prompt(&project).contains("The local page."), "{reported}");
 }

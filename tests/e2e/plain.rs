@@ -154,7 +154,7 @@ fn a_message_request_nobody_answers_blocks_nobody() {
 }
 
 #[test]
-fn an_answer_that_comes_after_another_is_told_so() {
+fn an_answer_that_comes_after_another_is_reported_so() {
     let project = project();
     let client = project.connect(&Offer::plain());
     ask(&client, "command");
@@ -168,7 +168,7 @@ fn an_answer_that_comes_after_another_is_told_so() {
 }
 
 #[test]
-fn an_editor_without_message_requests_is_told_how_to_answer() {
+fn an_editor_without_message_requests_is_reported_how_to_answer() {
     let project = project();
     let client = project.connect(&Offer::plain().with("/window", Value::Null));
     ask(&client, "command");
@@ -183,8 +183,8 @@ fn an_editor_without_message_requests_is_told_how_to_answer() {
 fn diagnostics(client: &Client, uri: &str) -> Vec<Value> {
     client.look(|received| {
         let all = received.of("textDocument/publishDiagnostics");
-        let last = all.filter(|told| told["params"]["uri"] == uri).last();
-        last.map(|told| told["params"]["diagnostics"].as_array().unwrap().clone()).unwrap_or_default()
+        let last = all.filter(|reported| reported["params"]["uri"] == uri).last();
+        last.map(|reported| reported["params"]["diagnostics"].as_array().unwrap().clone()).unwrap_or_default()
     })
 }
 
@@ -213,15 +213,19 @@ fn an_editor_without_message_requests_answers_by_a_code_action() {
         let uri = project.uri("a.txt");
         client.editor.open(&uri, "one\ntwo\nold\n");
         ask(&client, prompt);
-        let told = client.wait_for("the diagnostic", |received| {
+        let reported = client.wait_for("the diagnostic", |received| {
             let mut all = received.of("textDocument/publishDiagnostics");
-            let of_prompt = |told: &Value| told["code"] == "kode.permission";
+            let of_prompt = |reported: &Value| reported["code"] == "kode.permission";
             all.find_map(|all| {
                 all["params"]["diagnostics"].as_array()?.iter().find(|it| of_prompt(it)).cloned()
             })
         });
-        assert_eq!((&told["severity"], &told["range"]["start"]["line"]), (&json!(3), &json!(line)), "{told}");
-        assert!(told["message"].as_str().unwrap().starts_with("Kode asks: "), "{told}");
+        assert_eq!(
+            (&reported["severity"], &reported["range"]["start"]["line"]),
+            (&json!(3), &json!(line)),
+            "{reported}"
+        );
+        assert!(reported["message"].as_str().unwrap().starts_with("Kode asks: "), "{reported}");
         let offered = answers(&client, &uri, line);
         let titles: Vec<_> = offered.iter().map(|action| action["title"].as_str().unwrap()).collect();
         assert!(
@@ -236,7 +240,7 @@ fn an_editor_without_message_requests_answers_by_a_code_action() {
         client.wait_for("the end of the diagnostic", |received| {
             let last = received.of("textDocument/publishDiagnostics").last()?;
             let left = last["params"]["diagnostics"].as_array()?;
-            left.iter().all(|told| told["code"] != "kode.permission").then_some(())
+            left.iter().all(|reported| reported["code"] != "kode.permission").then_some(())
         });
         assert!(answers(&client, &uri, line).is_empty());
     }
@@ -257,8 +261,8 @@ fn a_proposal_that_is_rejected_is_no_hint_any_more() {
     let hints = |count: usize| {
         client.wait_for(&format!("{count} hints"), |received| {
             let last = received.of("textDocument/publishDiagnostics").last()?;
-            let told = last["params"]["diagnostics"].as_array()?;
-            (told.len() == count).then(|| told.clone())
+            let reported = last["params"]["diagnostics"].as_array()?;
+            (reported.len() == count).then(|| reported.clone())
         })
     };
     let first = hints(2)[0]["data"]["hunkId"].clone();
@@ -285,7 +289,7 @@ fn a_closed_message_request_is_answered_by_a_code_action() {
 }
 
 #[test]
-fn what_an_editor_does_not_tell_can_be_said_in_its_options() {
+fn what_an_editor_does_not_report_can_be_said_in_its_options() {
     for (options, edited) in
         [(json!({}), false), (json!({ "clientCapabilities": { "workspace": { "applyEdit": true } } }), true)]
     {

@@ -242,13 +242,13 @@ fn answered(session: &Session<'_>, command: &str) -> (String, bool) {
 }
 
 #[test]
-fn the_user_switches_a_plugin_in_a_conversation_and_is_told_what_counts() {
+fn the_user_switches_a_plugin_in_a_conversation_and_is_reported_what_counts() {
     let street = Street::new();
     street.install();
     let client = street.open();
     let session = client.session();
-    let (told, failed) = answered(&session, "/plugin disable house");
-    assert!(!failed && told.contains("**house@street** is off"), "{told}");
+    let (reported, failed) = answered(&session, "/plugin disable house");
+    assert!(!failed && reported.contains("**house@street** is off"), "{reported}");
     let settings = street.home().join(".kode/settings.json");
     assert!(fs::read_to_string(&settings).unwrap().contains("\"house@street\": false"));
     session.run("hello");
@@ -256,10 +256,10 @@ fn the_user_switches_a_plugin_in_a_conversation_and_is_told_what_counts() {
     assert!(!names(&client, &session, "commands").contains(&"house:greet".to_owned()));
 
     // A second word of the user's own counts at once, without another turn.
-    let (told, failed) = answered(&session, "/plugin enable house@street");
-    assert!(!failed && told.contains("**house@street** is on"), "{told}");
+    let (reported, failed) = answered(&session, "/plugin enable house@street");
+    assert!(!failed && reported.contains("**house@street** is on"), "{reported}");
     for brought in ["commands: house:greet", "hook UserPromptSubmit", "MCP server plugin:house:tickets"] {
-        assert!(told.contains(brought), "{brought} in {told}");
+        assert!(reported.contains(brought), "{brought} in {reported}");
     }
     assert!(names(&client, &session, "commands").contains(&"house:greet".to_owned()));
     session.run("hello");
@@ -268,16 +268,19 @@ fn the_user_switches_a_plugin_in_a_conversation_and_is_told_what_counts() {
     // A file that goes before the user's own is named, and left alone.
     let local = json!({ "enabledPlugins": { ID: false } }).to_string();
     street.project.write(".claude/settings.json", local.clone());
-    let (told, failed) = answered(&session, "/plugin enable house");
-    assert!(failed && told.contains("is off, because") && told.contains(".claude/settings.json"), "{told}");
+    let (reported, failed) = answered(&session, "/plugin enable house");
+    assert!(
+        failed && reported.contains("is off, because") && reported.contains(".claude/settings.json"),
+        "{reported}"
+    );
     assert_eq!(fs::read_to_string(street.project.path(".claude/settings.json")).unwrap(), local);
     for (command, expected) in [
         ("/plugin enable bare", "No plugin `bare` is installed"),
         ("/plugin enable", "Say `/plugin`"),
         ("/plugin remove house", "Say `/plugin`"),
     ] {
-        let (told, failed) = answered(&session, command);
-        assert!(failed && told.contains(expected), "{command}: {told}");
+        let (reported, failed) = answered(&session, command);
+        assert!(failed && reported.contains(expected), "{command}: {reported}");
     }
 }
 
@@ -313,10 +316,10 @@ fn a_project_switches_a_plugin_on_only_as_far_as_it_is_installed_and_approved() 
     });
     street.project.write(".claude/settings.json", settings.to_string());
     // The exit code refers to the model, which is missing.
-    let told = street.cli(&["doctor"]).stdout;
-    assert!(told.contains("`kode-ls plugin install house@street` installs it"), "{told}");
+    let reported = street.cli(&["doctor"]).stdout;
+    assert!(reported.contains("`kode-ls plugin install house@street` installs it"), "{reported}");
     let add = format!("`kode-ls plugin marketplace add {}` adds it", market.display());
-    assert!(told.contains(&add), "{told}");
+    assert!(reported.contains(&add), "{reported}");
 
     street.install();
     street.done(&["config", "set", "enabledPlugins.house@street", "--unset"]);
@@ -341,7 +344,7 @@ fn a_project_switches_a_plugin_on_only_as_far_as_it_is_installed_and_approved() 
 }
 
 #[test]
-fn a_plugin_that_is_no_longer_what_was_installed_is_switched_off_until_it_is_installed_anew() {
+fn a_plugin_that_is_no_longer_what_was_installed_is_switched_off_until_it_is_installed_again() {
     let street = Street::new();
     street.install();
     let client = street.open();
@@ -356,10 +359,11 @@ fn a_plugin_that_is_no_longer_what_was_installed_is_switched_off_until_it_is_ins
     session.run("hello");
     assert_eq!(street.noted(), 0);
     assert!(!names(&client, &session, "commands").contains(&"house:greet".to_owned()));
-    let told = street.done(&["plugin", "list"]);
+    let reported = street.done(&["plugin", "list"]);
     assert!(
-        told.contains("left out house@street") && told.contains("`kode-ls plugin update house@street`"),
-        "{told}"
+        reported.contains("left out house@street")
+            && reported.contains("`kode-ls plugin update house@street`"),
+        "{reported}"
     );
     street.done(&["plugin", "update", "house", "--yes"]);
     session.run("hello");
@@ -414,7 +418,7 @@ fn plugins_that_another_agent_has_installed_are_used_as_they_are() {
 }
 
 #[test]
-fn what_is_wrong_in_a_plugin_is_told_with_its_line() {
+fn what_is_wrong_in_a_plugin_is_reported_with_its_line() {
     let street = Street::new();
     let house = street.house();
     let manifest =
@@ -422,12 +426,12 @@ fn what_is_wrong_in_a_plugin_is_told_with_its_line() {
     fs::write(house.join(".claude-plugin/plugin.json"), manifest).unwrap();
     let output = street.cli(&["plugin", "validate", house.to_str().unwrap()]);
     assert_eq!(output.code, 0, "{output:?}");
-    for told in [
+    for reported in [
         "plugin.json:3: `agents/keeper.md` is ignored",
         "plugin.json:4: There is no folder `./none`",
         "house:greet",
     ] {
-        assert!(output.stdout.contains(told), "{told} in {}", output.stdout);
+        assert!(output.stdout.contains(reported), "{reported} in {}", output.stdout);
     }
     fs::write(house.join(".claude-plugin/plugin.json"), "{").unwrap();
     assert_ne!(street.cli(&["plugin", "validate", house.to_str().unwrap()]).code, 0);
@@ -587,15 +591,15 @@ fn a_plugin_comes_from_npm_by_a_list_at_a_web_address() {
         assert!(street.done(&["plugin", "list"]).starts_with("on       house@street"));
         output.stderr
     };
-    let told = spoiled(
+    let reported = spoiled(
         "ln -s /etc/passwd link.md; tar -czf ../house.tgz --transform 's,^[.],package,' .; rm link.md",
     );
-    assert!(told.contains("link.md` in it is neither a file nor a folder"), "{told}");
-    let told = spoiled("tar -P -czf ../house.tgz --transform 's,^[.],/tmp/package,' .");
-    assert!(told.contains("leads out of it"), "{told}");
-    let told =
+    assert!(reported.contains("link.md` in it is neither a file nor a folder"), "{reported}");
+    let reported = spoiled("tar -P -czf ../house.tgz --transform 's,^[.],/tmp/package,' .");
+    assert!(reported.contains("leads out of it"), "{reported}");
+    let reported =
         spoiled("truncate -s 70M large; tar -czf ../house.tgz --transform 's,^[.],package,' .; rm large");
-    assert!(told.contains("larger than 67108864 bytes"), "{told}");
+    assert!(reported.contains("larger than 67108864 bytes"), "{reported}");
     street.packed(&files, PACK);
     files.put("/house.tgz", "other bytes");
     let output = street.cli(&["plugin", "update", "house", "--yes"]);

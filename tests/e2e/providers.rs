@@ -166,8 +166,8 @@ fn a_turn_thinks_calls_tools_side_by_side_and_answers() {
         assert!(text.contains("häh? 🙂"), "{wire:?}: {text}");
 
         let asked = project.model.recorded();
-        let told: Vec<_> = asked.iter().map(|one| (one["wire"].clone(), one["path"].clone())).collect();
-        assert_eq!(told, vec![(json!(wire.name()), json!(wire.path())); 2], "{wire:?}");
+        let reported: Vec<_> = asked.iter().map(|one| (one["wire"].clone(), one["path"].clone())).collect();
+        assert_eq!(reported, vec![(json!(wire.name()), json!(wire.path())); 2], "{wire:?}");
         let results = wire.results(&asked[1]["body"]);
         assert_eq!(results.len(), 2, "{wire:?}: {results:?}");
         assert!(
@@ -186,7 +186,7 @@ fn a_turn_thinks_calls_tools_side_by_side_and_answers() {
 }
 
 #[test]
-fn what_an_answer_costs_is_told() {
+fn what_an_answer_costs_is_reported() {
     for wire in WIRES {
         let usage = json!({
             "input_tokens": 200, "output_tokens": 34, "cache_read_input_tokens": 1000, "reasoning_tokens": 20,
@@ -194,15 +194,15 @@ fn what_an_answer_costs_is_told() {
         let project = Project::new(&Script::new([say("Yes.").usage(usage)]));
         let client = open(&project, wire);
         let done = client.session().run("hello");
-        let told = &done["usage"];
+        let reported = &done["usage"];
         // Ollama does not say what it had in its cache.
         let (input, cached) = if wire == Wire::Ollama { (1200, 0) } else { (200, 1000) };
-        assert_eq!(told["inputTokens"], input, "{wire:?}: {told}");
-        assert_eq!(told["cacheReadTokens"], cached, "{wire:?}: {told}");
-        assert_eq!(told["outputTokens"], 34, "{wire:?}: {told}");
+        assert_eq!(reported["inputTokens"], input, "{wire:?}: {reported}");
+        assert_eq!(reported["cacheReadTokens"], cached, "{wire:?}: {reported}");
+        assert_eq!(reported["outputTokens"], 34, "{wire:?}: {reported}");
         // These formats do not say how much of it is reasoning.
         let reasoning = if matches!(wire, Wire::Messages | Wire::Ollama) { 0 } else { 20 };
-        assert_eq!(told["thinkingTokens"], reasoning, "{wire:?}: {told}");
+        assert_eq!(reported["thinkingTokens"], reasoning, "{wire:?}: {reported}");
     }
 }
 
@@ -238,7 +238,7 @@ fn an_answer_that_breaks_off_is_asked_for_again_and_its_calls_run_once() {
 }
 
 #[test]
-fn a_refused_request_is_told_and_the_next_prompt_works() {
+fn a_refused_request_is_reported_and_the_next_prompt_works() {
     for wire in WIRES {
         let refused = json!({ "status": 401 });
         let script =
@@ -371,7 +371,7 @@ fn conversation() -> Script {
 }
 
 #[test]
-fn a_session_goes_on_after_a_restart() {
+fn a_session_continues_after_a_restart() {
     for wire in WIRES {
         let project = Project::new(&conversation());
         project.write("a.txt", "text\n");
@@ -386,10 +386,10 @@ fn a_session_goes_on_after_a_restart() {
         assert_eq!(answer(&session, "second", wire), "Second.");
         if wire == Wire::Responses {
             let asked = project.model.requests();
-            let goes_on = |request: &Value| request["previous_response_id"].is_string();
+            let continues = |request: &Value| request["previous_response_id"].is_string();
             // The messages before the restart are continued or sent again, and never lost.
-            assert!(goes_on(&asked[2]) || wire.results(&asked[2]).len() == 1, "{}", asked[2]);
-            assert!(goes_on(&asked[3]), "{}", asked[3]);
+            assert!(continues(&asked[2]) || wire.results(&asked[2]).len() == 1, "{}", asked[2]);
+            assert!(continues(&asked[3]), "{}", asked[3]);
             assert_eq!(wire.results(&asked[3]).len(), 1, "only what is new is sent: {}", asked[3]);
         }
     }
@@ -414,7 +414,7 @@ fn a_conversation_the_server_has_forgotten_is_sent_again() {
 }
 
 #[test]
-fn a_conversation_can_go_on_with_a_model_of_any_other_format() {
+fn a_conversation_can_proceed_with_a_model_of_any_other_format() {
     for from in WIRES {
         for to in WIRES {
             let project = Project::new(&conversation());

@@ -179,7 +179,7 @@ fn a_plan_is_refused_with_words_and_then_accepted_and_nothing_is_edited_before()
 }
 
 #[test]
-fn the_todo_list_is_told_listed_and_survives_a_kill() {
+fn the_todo_list_is_reported_listed_and_survives_a_kill() {
     let todos = json!([
         { "content": "Read", "status": "completed", "activeForm": "Reading" },
         { "content": "Edit", "status": "in_progress", "activeForm": "Editing" },
@@ -328,19 +328,19 @@ fn nobody_there_is_an_answer_at_once() {
 }
 
 #[test]
-fn what_the_language_servers_say_reaches_the_model_from_an_editor_that_tells_it() {
+fn what_the_language_servers_say_reaches_the_model_from_an_editor_that_reports_it() {
     let script = Script::new([call("Diagnostics", json!({ "path": "{{cwd}}/a.txt" })), say("Seen.")]);
     let project = Project::new(&script);
     project.write("a.txt", "äöü oops\n");
     let uri = project.uri("a.txt");
     let client = project.start();
-    let told = uri.clone();
+    let reported = uri.clone();
     client.on_request("agent/editor/diagnostics", move |_, request| {
-        assert_eq!(request["params"]["uris"], json!([told]));
+        assert_eq!(request["params"]["uris"], json!([reported]));
         let range = json!({ "start": { "line": 0, "character": 4 }, "end": { "line": 0, "character": 8 } });
         let diagnostic =
             json!({ "range": range, "severity": 1, "message": "unknown word", "source": "spell" });
-        Reply::Result(json!({ "files": [{ "uri": told, "version": 1, "diagnostics": [diagnostic] }] }))
+        Reply::Result(json!({ "files": [{ "uri": reported, "version": 1, "diagnostics": [diagnostic] }] }))
     });
     let offer = Offer::kode().with("/experimental/kode/diagnostics", json!(true));
     client.initialize(offer.params(&project.workspace()));

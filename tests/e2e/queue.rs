@@ -22,7 +22,7 @@ fn asked(session: &Session<'_>) -> Vec<String> {
 }
 
 #[test]
-fn what_waits_is_changed_paused_by_a_cancel_and_goes_on_after_a_prompt() {
+fn what_waits_is_changed_paused_by_a_cancel_and_continues_after_a_prompt() {
     let project = project();
     let client = project.open();
     let session = client.session();
@@ -67,10 +67,10 @@ fn queue_and_draft_survive_a_kill_and_a_promoted_prompt_begins() {
         let draft =
             json!({ "text": "half a thou", "parts": [{ "type": "mention", "uri": project.uri("a.txt") }] });
         session.call("agent/draft/set", draft.clone());
-        let told = session.wait_event("the draft", |event| {
+        let reported = session.wait_event("the draft", |event| {
             event["type"] == "draft_changed" && event["draft"]["text"] == "half a thou"
         });
-        assert_eq!(told["draft"], draft);
+        assert_eq!(reported["draft"], draft);
         let long = json!({ "text": "x".repeat(300 * 1024) });
         assert_eq!(session.request("agent/draft/set", long).unwrap_err().kind(), "invalidParams");
         let id = session.id.clone();

@@ -144,7 +144,7 @@ fn check_all(kind: &str, user: User) {
         let batch = Batch::new(user, attacks);
         let output = batch.make(kind);
         let during = batch.taken();
-        batch.go_on();
+        batch.proceed();
         for name in batch.taken() {
             let when = if during.contains(&name) { "in the sandbox" } else { "afterwards" };
             wrong.push(format!("{name}: {when}: {output:?}"));

@@ -199,7 +199,7 @@ impl Hostile {
 }
 
 /// Everything that shows what a workspace holds.
-fn look_at_everything(session: &Session<'_>) {
+fn inspect_everything(session: &Session<'_>) {
     let client = session.client();
     for method in [
         "agent/agents/list",
@@ -237,7 +237,7 @@ fn opening_a_hostile_repository_runs_nothing_and_sends_nothing_and_loosens_no_ru
     hostile.assert_unharmed("opened");
     let session = client.session();
     assert_eq!(session.snapshot()["mode"], "default");
-    look_at_everything(&session);
+    inspect_everything(&session);
     hostile.assert_unharmed("looked at");
 
     let turn = session.prompt("go");
@@ -249,7 +249,7 @@ fn opening_a_hostile_repository_runs_nothing_and_sends_nothing_and_loosens_no_ru
     assert!(!results.concat().contains("denied by the repository itself"), "what denies counts at once");
     session.run("/helper now");
     session.call("agent/session/compact", json!({}));
-    look_at_everything(&session);
+    inspect_everything(&session);
     assert_eq!(client.shut_down(), 0);
     hostile.assert_unharmed("used");
     assert!(!hostile.project.path("made-by-bash").exists());

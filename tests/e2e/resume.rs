@@ -75,7 +75,7 @@ fn loaded<'a>(client: &'a Client, id: &str) -> Session<'a> {
 }
 
 #[test]
-fn a_killed_server_goes_on_where_it_was() {
+fn a_killed_server_continues_where_it_was() {
     for point in [Point::Streaming, Point::Asking, Point::Running, Point::Done] {
         let project = Project::new(&script());
         let (id, shown) = killed_at(&project, point);
@@ -247,7 +247,7 @@ fn editing() -> Project {
 }
 
 #[test]
-fn an_edit_that_is_asked_again_is_proposed_anew() {
+fn an_edit_that_is_asked_again_is_proposed_again() {
     for open in [false, true] {
         let project = editing();
         let (id, asked) = killed_before_an_edit(&project, open);
@@ -268,27 +268,27 @@ fn an_edit_that_is_asked_again_is_proposed_anew() {
 }
 
 #[test]
-fn what_became_of_changes_is_told_again_after_a_kill_under_its_number() {
+fn what_became_of_changes_is_reported_again_after_a_kill_under_its_number() {
     let project = editing();
     project.write("a.txt", "one\ntwo\n");
     let client = project.open();
     let session = client.session_with(json!({ "mode": "acceptEdits" }));
     session.run("go");
-    let told = |session: &Session<'_>| {
+    let reported = |session: &Session<'_>| {
         session.wait_event("changed edits", |event| event["type"] == "edits_changed");
         let is_it = |params: &&Value| params["event"]["type"] == "edits_changed";
         session.records().iter().find(is_it).unwrap()["bookmark"]["seq"].clone()
     };
-    let seq = told(&session);
+    let seq = reported(&session);
     client.kill();
     let client = project.open();
     let again = Session::new(&client, &session.id);
     again.call("agent/session/load", json!({ "since": 0 }));
-    assert_eq!(told(&again), seq);
+    assert_eq!(reported(&again), seq);
 }
 
 #[test]
-fn an_edit_whose_text_has_changed_is_not_asked_again_and_nothing_goes_on_by_itself() {
+fn an_edit_whose_text_has_changed_is_not_asked_again_and_nothing_continues_by_itself() {
     let project = editing();
     let (id, _) = killed_before_an_edit(&project, false);
     project.write("a.txt", "other\n");
@@ -398,13 +398,13 @@ fn history_is_accepted_after(order: &[Stage]) {
 }
 
 #[test]
-fn what_a_sub_agent_asked_is_asked_again_and_it_goes_on() {
+fn what_a_sub_agent_asked_is_asked_again_and_it_continues() {
     for end in ENDS {
-        sub_agent_goes_on_after(end);
+        sub_agent_continues_after(end);
     }
 }
 
-fn sub_agent_goes_on_after(end: fn(&Client)) {
+fn sub_agent_continues_after(end: fn(&Client)) {
     let command = json!({ "command": "echo ran >> log" });
     let script = Script::default()
         .when("^do it$", [step().text("Soon.").call("Bash", command), say("It is done.")])

@@ -272,8 +272,8 @@ fn hints_are_for_those_who_have_nothing_else_unless_the_user_says_otherwise() {
             hints(&client, &uri, &["kode.applied", "kode.applied"]);
         } else {
             // Diagnostics are published before the refresh.
-            let told = client.look(|received| received.of("textDocument/publishDiagnostics").count());
-            assert_eq!(told, 0);
+            let reported = client.look(|received| received.of("textDocument/publishDiagnostics").count());
+            assert_eq!(reported, 0);
         }
     }
 }

@@ -72,7 +72,7 @@ fn what_a_command_says_and_how_it_ends_is_passed_on() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_told_from_a_sandbox_that_is_not() {
+fn a_program_that_is_not_there_is_distinguished_from_a_sandbox_that_is_not() {
     for kind in KINDS {
         let fixture = Fixture::new(User::Own);
         let arguments = ["sandbox", "--kind", kind, "--", "no-such-program"];

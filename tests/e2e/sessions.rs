@@ -81,7 +81,7 @@ fn a_client_is_sent_again_what_it_has_missed() {
 }
 
 #[test]
-fn a_session_that_one_server_closed_goes_on_in_another() {
+fn a_session_that_one_server_closed_continues_in_another() {
     let project = project();
     let first = project.open();
     let session = first.session();
@@ -317,7 +317,7 @@ fn plan_mode_offers_no_tool_that_changes_files() {
 }
 
 #[test]
-fn the_model_is_told_what_it_can_call_and_where_it_is() {
+fn the_model_is_reported_what_it_can_call_and_where_it_is() {
     let project = project();
     let client = project.open();
     client.session().run("hi");

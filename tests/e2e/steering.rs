@@ -13,14 +13,14 @@ fn last_text(request: &Value) -> String {
 }
 
 #[test]
-fn a_turn_that_would_end_goes_on_with_what_was_said_meanwhile() {
+fn a_turn_that_would_end_continues_with_what_was_said_meanwhile() {
     let project = Project::new(&Script::new([say("Done.").gate("hold", 0), say("That too.")]));
     let client = project.open();
     let session = client.session();
     let turn = session.prompt("go");
     project.model.wait_until_held("hold");
-    let told = steer(&session, "and the tests");
-    assert_eq!((&told["type"], &told["turnId"]), (&json!("steering"), &json!(turn)), "{told}");
+    let reported = steer(&session, "and the tests");
+    assert_eq!((&reported["type"], &reported["turnId"]), (&json!("steering"), &json!(turn)), "{reported}");
     assert_eq!(session.snapshot()["steering"][0]["text"], "and the tests");
     project.model.release("hold");
     assert_eq!(session.wait_done(&turn)["stopReason"], "end_turn");
@@ -36,7 +36,7 @@ fn a_turn_that_would_end_goes_on_with_what_was_said_meanwhile() {
 }
 
 #[test]
-fn a_kill_before_it_was_told_leaves_it_in_the_queue() {
+fn a_kill_before_it_was_reported_leaves_it_in_the_queue() {
     let script = Script::default()
         .when("^go$", [call("Glob", json!({ "pattern": "*" })), say("Done.").gate("hold", 0)])
         .otherwise([say("Ok.")]);

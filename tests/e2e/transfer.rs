@@ -133,7 +133,7 @@ fn an_export_has_everything_that_was_shown_in_its_order() {
 }
 
 #[test]
-fn a_session_of_the_kode_sdk_goes_on_here() {
+fn a_session_of_the_kode_sdk_continues_here() {
     let project = project();
     let folder = project.outside().join(".kode-coder/agt_1");
     std::fs::create_dir_all(&folder).unwrap();
@@ -186,7 +186,7 @@ fn a_session_of_the_kode_sdk_goes_on_here() {
 }
 
 #[test]
-fn without_an_editor_a_session_goes_on_or_is_copied() {
+fn without_an_editor_a_session_continues_or_is_copied() {
     let project = project();
     let run = |arguments: &[&str]| {
         let output = project.run(&[&["run", "--output-format", "json"], arguments].concat(), "");

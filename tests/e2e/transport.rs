@@ -60,7 +60,7 @@ fn assert_serves(client: &Client, what: &str) {
 }
 
 #[test]
-fn malformed_frames_are_answered_and_the_server_goes_on() {
+fn malformed_frames_are_answered_and_the_server_continues() {
     let batch = br#"[{"jsonrpc":"2.0","id":7,"method":"shutdown"}]"#;
     let framed = |body: &[u8]| frame(body);
     let table: Vec<(&str, Vec<u8>, i64)> = vec![
@@ -328,8 +328,9 @@ fn edits_arrive_rightly_in_every_position_encoding() {
         let project = Project::new(&script);
         project.write("a.txt", text);
         let client = project.start();
-        let told = client.initialize(Offer::capabilities(capabilities).panel().params(&project.workspace()));
-        let chosen = Encoding::of(told["positionEncoding"].as_str().unwrap());
+        let reported =
+            client.initialize(Offer::capabilities(capabilities).panel().params(&project.workspace()));
+        let chosen = Encoding::of(reported["positionEncoding"].as_str().unwrap());
         assert_eq!(chosen, encoding, "{name}");
         let uri = project.uri("a.txt");
         client.editor.open(&uri, text);

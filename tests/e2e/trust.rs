@@ -24,7 +24,7 @@ impl Desk {
     }
 
     /// The workspace wants a variable and a rule that lets it be printed.
-    fn wish(&self, value: &str) {
+    fn trust_request(&self, value: &str) {
         let settings =
             json!({ "env": { "ASKED": value }, "permissions": { "allow": ["Bash(echo:*)"] } }).to_string();
         self.project.write(".claude/settings.json", settings);
@@ -59,18 +59,22 @@ fn digests(listed: &Value, key: &str) -> Vec<String> {
 #[test]
 fn a_workspace_is_asked_about_once_and_what_was_shown_is_what_counts() {
     let desk = Desk::new();
-    desk.wish("one");
+    desk.trust_request("one");
     let client = desk.open(&Offer::kode());
     let session = client.session();
-    let told = session.wait_event("trust_required", |event| event["type"] == "trust_required");
-    assert_eq!((&told["count"], &told["summary"]), (&json!(2), &json!("1 variable, 1 allow rule")), "{told}");
+    let reported = session.wait_event("trust_required", |event| event["type"] == "trust_required");
+    assert_eq!(
+        (&reported["count"], &reported["summary"]),
+        (&json!(2), &json!("1 variable, 1 allow rule")),
+        "{reported}"
+    );
     assert_eq!(session.snapshot()["trustRequired"]["count"], 2);
     assert_eq!(printed(&desk, &client), "");
 
     let shown = client.call("agent/trust/list", json!({}));
     let shown = digests(&shown, "waiting");
     // Changes of the file after it was shown are not approved with it.
-    desk.wish("two");
+    desk.trust_request("two");
     let approved = client.call("agent/trust/approve", json!({ "digests": shown }));
     assert_eq!(approved["changed"], 1, "the rule alone is as it was");
     assert_eq!(printed(&desk, &client), "");
@@ -80,11 +84,11 @@ fn a_workspace_is_asked_about_once_and_what_was_shown_is_what_counts() {
     assert_eq!(session.snapshot()["trustRequired"], Value::Null);
 
     // Another text is another wish, and the one before is shown beside it.
-    desk.wish("three");
+    desk.trust_request("three");
     let listed = client.call("agent/trust/list", json!({}));
     assert_eq!(listed["waiting"][0]["earlier"], "\"two\"", "{listed}");
     assert_eq!(printed(&desk, &client), "");
-    desk.wish("two");
+    desk.trust_request("two");
     let listed = client.call("agent/trust/list", json!({}));
     let revoked = client.call("agent/trust/revoke", json!({ "digests": digests(&listed, "approved") }));
     assert_eq!(revoked["changed"], 2);
@@ -94,7 +98,7 @@ fn a_workspace_is_asked_about_once_and_what_was_shown_is_what_counts() {
 #[test]
 fn while_the_editor_distrusts_the_workspace_no_approval_counts() {
     let desk = Desk::new();
-    desk.wish("one");
+    desk.trust_request("one");
     assert_eq!(desk.cli(&["trust", "approve", "--yes"]).code, 0);
     for offer in [
         Offer::kode().options(json!({ "workspaceTrusted": false })),
@@ -114,7 +118,7 @@ fn while_the_editor_distrusts_the_workspace_no_approval_counts() {
 #[test]
 fn an_editor_without_a_plugin_asks_with_a_message_and_not_now_is_kept() {
     let desk = Desk::new();
-    desk.wish("one");
+    desk.trust_request("one");
     let answer = |title: &'static str| {
         move |client: &Client| {
             let request = client.wait_for("the question", |received| {
@@ -138,7 +142,7 @@ fn an_editor_without_a_plugin_asks_with_a_message_and_not_now_is_kept() {
     while client.call("agent/trust/list", json!({}))["waiting"][0]["dismissed"] != true {}
     drop(client);
     // Not asked again, until something changes.
-    desk.wish("two");
+    desk.trust_request("two");
     let client = desk.open(&Offer::plain());
     client.session();
     let request =
@@ -152,7 +156,7 @@ fn an_editor_without_a_plugin_asks_with_a_message_and_not_now_is_kept() {
 }
 
 #[test]
-fn what_agents_and_skills_ask_for_is_told_as_well_and_no_secret_in_it_leaves() {
+fn what_agents_and_skills_ask_for_is_reported_as_well_and_no_secret_in_it_leaves() {
     const SECRET: &str = "s3cr3tXY9";
     let desk = Desk::new();
     let agent = "---\nname: dear\ndescription: Costs.\nmodel: dear-9\neffort: high\n---\nYou are dear.";
@@ -168,10 +172,10 @@ fn what_agents_and_skills_ask_for_is_told_as_well_and_no_secret_in_it_leaves() {
     desk.project.write(".claude/settings.json", settings.to_string());
     let client = desk.open(&Offer::kode());
     let session = client.session();
-    let told = session
+    let reported = session
         .wait_event("trust_required", |event| event["type"] == "trust_required" && event["count"] == 4);
-    let summary = told["summary"].as_str().unwrap();
-    assert!(summary.contains("1 choice of a model") && summary.contains("1 list of tools"), "{told}");
+    let summary = reported["summary"].as_str().unwrap();
+    assert!(summary.contains("1 choice of a model") && summary.contains("1 list of tools"), "{reported}");
     assert_eq!(session.snapshot()["trustRequired"]["count"], 4);
     let listed = client.call("agent/trust/list", json!({}));
     let keys: Vec<_> =
@@ -209,7 +213,7 @@ fn what_agents_and_skills_ask_for_is_told_as_well_and_no_secret_in_it_leaves() {
 #[test]
 fn the_command_line_lists_approves_and_revokes() {
     let desk = Desk::new();
-    desk.wish("one");
+    desk.trust_request("one");
     let listed = desk.cli(&["trust"]);
     assert!(listed.stdout.contains("waits    permissions.allow Bash(echo:*)"), "{listed:?}");
     assert_eq!(desk.cli(&["trust", "approve", "--yes", ".claude/settings.json"]).code, 0);

@@ -203,7 +203,7 @@ fn last_text(request: &Value) -> String {
 }
 
 #[test]
-fn cancelling_while_the_model_streams_keeps_what_was_said_and_the_session_goes_on() {
+fn cancelling_while_the_model_streams_keeps_what_was_said_and_the_session_continues() {
     let script = Script::default()
         .when("^talk", [say("one two three four five six").chunk(4).gate("middle", 6)])
         .when("^again", [say("I am here.")]);

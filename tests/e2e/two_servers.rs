@@ -99,8 +99,9 @@ fn a_second_window_shows_the_same_and_takes_over_when_nothing_runs() {
     assert_eq!((hunks.len(), &hunks), (1, &session.hunks()));
     let seen = follower.records();
     let live = session.records();
-    let told: Vec<&Value> = seen.iter().filter(|record| record["event"]["type"] != "lease_changed").collect();
-    assert!(told.iter().all(|record| live.contains(record)), "{told:#?}");
+    let reported: Vec<&Value> =
+        seen.iter().filter(|record| record["event"]["type"] != "lease_changed").collect();
+    assert!(reported.iter().all(|record| live.contains(record)), "{reported:#?}");
 
     let input = json!({ "input": [{ "type": "text", "text": "mine" }] });
     let refused = follower.request("agent/turn/start", input.clone()).unwrap_err();
@@ -229,7 +230,7 @@ fn a_turn_keeps_its_session_unless_it_is_taken_by_force() {
 }
 
 #[test]
-fn what_a_killed_server_wrote_goes_on_with_the_next_prompt_elsewhere() {
+fn what_a_killed_server_wrote_continues_with_the_next_prompt_elsewhere() {
     let project = Project::new(&script());
     let (first, second) = (project.open(), project.open());
     let session = first.session();
@@ -246,7 +247,7 @@ fn what_a_killed_server_wrote_goes_on_with_the_next_prompt_elsewhere() {
 }
 
 #[test]
-fn what_is_asked_without_a_session_goes_on_where_it_was_also_when_another_window_had_it_last() {
+fn what_is_asked_without_a_session_continues_where_it_was_also_when_another_window_had_it_last() {
     let project = Project::new(&script());
     let (first, second) = (project.open(), project.open());
     let ask = |client: &Client| {
@@ -300,7 +301,7 @@ fn of_two_windows_that_take_over_at_once_one_wins() {
 }
 
 #[test]
-fn a_server_that_is_stopped_is_named_and_taken_over_once_it_goes_on() {
+fn a_server_that_is_stopped_is_named_and_taken_over_once_it_continues() {
     let project = Project::new(&script());
     let (first, second) = (project.open(), project.open());
     let session = first.session();

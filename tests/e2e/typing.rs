@@ -67,7 +67,7 @@ fn typing_in_the_same_place_is_a_conflict_and_stays_as_typed() {
 }
 
 #[test]
-fn a_conflict_is_told_as_one() {
+fn a_conflict_is_reported_as_one() {
     let project = Project::new(&script());
     project.write("a.txt", TEXT);
     let client = project.open();

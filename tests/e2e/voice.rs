@@ -183,7 +183,7 @@ fn count(text: &str) -> usize {
 }
 
 /// How often the phrases are in a comment or a paragraph.
-fn tells(comment: &str, syntax: Syntax) -> usize {
+fn reports(comment: &str, syntax: Syntax) -> usize {
     match syntax {
         Syntax::Prose => count(&comment.split('`').step_by(2).collect::<Vec<_>>().join("`")),
         Syntax::C | Syntax::Prefix(_) | Syntax::Python => count(comment),
@@ -201,7 +201,7 @@ fn tallies() -> BTreeMap<&'static str, Tally> {
             continue;
         }
         let comments = comments(&text, *syntax);
-        let found = comments.iter().map(|(_, comment)| tells(comment, *syntax)).sum();
+        let found = comments.iter().map(|(_, comment)| reports(comment, *syntax)).sum();
         let tally = tallies.entry(kind).or_default();
         tally.lines += comments.iter().map(|(lines, _)| lines).sum::<usize>();
         tally.found += found;
@@ -294,7 +294,7 @@ fn strings_without_a_subject_and_with_home_made_words_are_faults() {
 #[test]
 fn phrases_are_found_in_comments_alone_and_over_line_breaks() {
     let found = |text: &str, syntax: Syntax| {
-        comments(text, syntax).iter().map(|(_, text)| tells(text, syntax)).sum::<usize>()
+        comments(text, syntax).iter().map(|(_, text)| reports(text, syntax)).sum::<usize>()
     };
     for (text, syntax, expected) in [
         ("/// Whoever asks is\n/// told of it.\nlet nobody = 1;", Syntax::C, 3),

@@ -133,8 +133,8 @@ fn what_a_sub_agent_does_in_its_worktree_is_on_its_branch_and_the_workspace_stay
     {
         assert!(text.contains(expected), "no `{expected}` in {text}");
     }
-    let told = &session.calls()[0]["structured"]["worktree"];
-    assert_eq!((&told["kept"], &told["branch"]), (&json!(true), &json!(branch)), "{told}");
+    let reported = &session.calls()[0]["structured"]["worktree"];
+    assert_eq!((&reported["kept"], &reported["branch"]), (&json!(true), &json!(branch)), "{reported}");
     let system = project.model.requests()[1]["system"].to_string();
     assert!(system.contains("git worktree of your own") && system.contains(&branch), "{system}");
 }
@@ -215,7 +215,7 @@ fn the_workspace_is_out_of_reach_for_a_sub_agent_with_a_worktree_and_rules_hold_
 }
 
 #[test]
-fn without_a_commit_to_begin_at_no_sub_agent_begins_and_the_model_is_told_why() {
+fn without_a_commit_to_begin_at_no_sub_agent_begins_and_the_model_is_reported_why() {
     let script = Script::default().when(ITS, [say("Never.")]).otherwise([apart(), say("All done.")]);
     let project = Project::new(&script);
     project.write(".claude/agents/apart.md", APART);
@@ -234,7 +234,7 @@ fn without_a_commit_to_begin_at_no_sub_agent_begins_and_the_model_is_told_why() 
 }
 
 #[test]
-fn a_sub_agent_that_goes_on_has_its_worktree_again_also_when_somebody_has_removed_it() {
+fn a_sub_agent_that_continues_has_its_worktree_again_also_when_somebody_has_removed_it() {
     let script = Script::default()
         .when(ITS, [write("{{cwd}}/first.txt", "1\n"), bash(COMMIT), say("First.")])
         .when("^more$", [bash("ls; pwd"), write("{{cwd}}/second.txt", "2\n"), bash(COMMIT), say("Second.")])
@@ -252,8 +252,8 @@ fn a_sub_agent_that_goes_on_has_its_worktree_again_also_when_somebody_has_remove
     session.run(&agent);
     assert_eq!(worktrees(&project), std::slice::from_ref(&worktree));
     assert!(worktree.join("first.txt").exists() && worktree.join("second.txt").exists());
-    let told = session.calls()[1]["structured"]["worktree"].clone();
-    assert_eq!(told["commits"], 2, "counted from where it began: {told}");
+    let reported = session.calls()[1]["structured"]["worktree"].clone();
+    assert_eq!(reported["commits"], 2, "counted from where it began: {reported}");
     let path = worktree.to_str().unwrap();
     git(&project.workspace(), &["worktree", "remove", path]);
     session.run(&agent);
@@ -262,7 +262,7 @@ fn a_sub_agent_that_goes_on_has_its_worktree_again_also_when_somebody_has_remove
 }
 
 #[test]
-fn a_sub_agent_goes_on_in_its_worktree_after_the_server_was_killed() {
+fn a_sub_agent_continues_in_its_worktree_after_the_server_was_killed() {
     let script = Script::default()
         .when(ITS, [write("{{cwd}}/first.txt", "1\n"), write("{{cwd}}/second.txt", "2\n"), say("Done.")])
         .otherwise([apart(), say("All done.")]);
@@ -333,7 +333,7 @@ fn a_session_in_a_folder_of_a_repository_works_in_the_same_folder_of_the_worktre
     session.run("go");
     let [(text, is_error)] = project.model.last_results().try_into().unwrap();
     assert!(!is_error, "{text}");
-    let told = session.calls()[0]["structured"]["worktree"]["path"].as_str().unwrap().to_owned();
-    assert!(Path::new(&told).join("workspace/here.txt").exists(), "{told}");
+    let reported = session.calls()[0]["structured"]["worktree"]["path"].as_str().unwrap().to_owned();
+    assert!(Path::new(&reported).join("workspace/here.txt").exists(), "{reported}");
     assert!(!project.path("here.txt").exists());
 }

@@ -182,7 +182,7 @@ impl File {
             for (at, key) in (start..).zip(keys.chars().cycle().take(KEYSTROKES as usize)) {
                 let edits = vec![TextEdit { range: at..at, new_text: key.to_string() }];
                 edit_rope(&mut shown, &edits);
-                let (typed, moves) = ledger.tell_apart(&self.target, &edits);
+                let (typed, moves) = ledger.distinguish(&self.target, &edits);
                 assert!(moves.is_empty(), "typing moves no hunk");
                 let entry = LedgerEntry::Typed { target: self.target.clone(), steps: vec![typed] };
                 ledger.apply(entry, |_| unreachable!()).expect("no text is loaded");

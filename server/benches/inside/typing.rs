@@ -162,7 +162,7 @@ fn take_in(ledger: &mut Ledger, event: DocumentEvent) {
         panic!("nothing but typing happens here")
     };
     let target = after.target();
-    let (typed, moves): (Vec<TextEdit>, _) = ledger.tell_apart(&target, &edits);
+    let (typed, moves): (Vec<TextEdit>, _) = ledger.distinguish(&target, &edits);
     assert!(moves.is_empty(), "typing moves no hunk");
     ledger
         .apply(LedgerEntry::Typed { target: target.clone(), steps: vec![typed] }, |_| unreachable!())

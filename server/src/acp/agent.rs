@@ -142,7 +142,7 @@ impl AcpAgent {
             self.engine.set_concurrency(equipment.concurrency);
             self.search.set(equipment.provider);
         }
-        self.engine.look_at_plugins();
+        self.engine.inspect_plugins();
         let sessions = self.engine.live_sessions();
         // Concurrently, so that a slow disk delays its own session alone.
         let refreshing = sessions.into_iter().map(|session| async move {

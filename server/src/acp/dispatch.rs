@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_notifications_and_answers_are_told_apart() {
+    fn requests_notifications_and_answers_are_distinguished() {
         let line = |value: Value| parse(value.to_string().as_bytes());
         let request = line(json!({ "jsonrpc": "2.0", "id": 0, "method": "m", "params": null }));
         assert!(matches!(request, IncomingRpc::Request { id: RequestId::Number(0), params: None, .. }));

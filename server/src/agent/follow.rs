@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_does_not_read_is_told_of_the_gap_and_goes_on_with_the_newest() {
+    async fn a_client_that_does_not_read_is_notified_of_the_gap_and_continues_with_the_newest() {
         let (mut client, connection, log) = connected().await;
         let id = SessionId::generate();
         let _follower = follow(connection, id, &log, Box::new(NoView), 0, EventFilter::default());

@@ -29,13 +29,13 @@ pub(crate) fn show(
     connection: Arc<ClientConnection>,
     id: &SessionId,
 ) -> impl Fn(LoadProgress) + Send + 'static {
-    let (told, news) = watch::channel(LoadProgress { read: 0, total: 0 });
+    let (reported, news) = watch::channel(LoadProgress { read: 0, total: 0 });
     if connection.facts.get().is_some_and(|facts| facts.work_done_progress) {
         let token = NumberOrString::String(format!("load_{id}"));
         tokio::spawn(follow(connection, token, news));
     }
     move |loading| {
-        told.send_replace(loading);
+        reported.send_replace(loading);
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) async fn settings_changed(agent: &Agent) {
         agent.engine.set_concurrency(equipment.concurrency);
         agent.search.set(equipment.provider);
     }
-    agent.engine.look_at_plugins();
+    agent.engine.inspect_plugins();
     let sessions = agent.engine.live_sessions();
     // Concurrently, so that a slow disk delays its own session alone.
     let looked = sessions.into_iter().map(|session| async move {
@@ -63,8 +63,8 @@ pub(crate) async fn files_changed(agent: &Arc<Agent>) {
 /// Requests the editor's settings from a client that answers `workspace/configuration`, and applies them. Returns at once.
 pub(crate) fn pull_configuration(agent: &Arc<Agent>) {
     let Some(facts) = agent.connection.facts.get().filter(|facts| facts.configuration) else { return };
-    let tells_apart = facts.kode.user_settings;
-    let sections: &[&str] = if tells_apart { &[SECTION, USER_SECTION] } else { &[SECTION] };
+    let distinguish = facts.kode.user_settings;
+    let sections: &[&str] = if distinguish { &[SECTION, USER_SECTION] } else { &[SECTION] };
     let item = |section: &&str| ConfigurationItem { scope_uri: None, section: Some((*section).to_owned()) };
     let items: Vec<_> = sections.iter().map(item).collect();
     let agent = Arc::clone(agent);
@@ -74,7 +74,7 @@ pub(crate) fn pull_configuration(agent: &Arc<Agent>) {
             Ok(answers) => {
                 let mut answers = answers.into_iter();
                 let (settings, user) = (answers.next().unwrap_or_default(), answers.next());
-                configured(&agent, settings, user.filter(|_| tells_apart)).await;
+                configured(&agent, settings, user.filter(|_| distinguish)).await;
             }
             Err(error) => tracing::info!(%error, "the editor gives no configuration"),
         }

@@ -25,14 +25,14 @@ pub(crate) enum TrustDecision {
 
 /// The pending and approved trust requests of a workspace.
 pub(crate) async fn state(agent: &Agent, roots: Vec<AbsPath>) -> TrustState {
-    let (policies, wishes) = (Arc::clone(&agent.policies), wishes(agent, &roots).await);
-    let state = off_thread(move || policies.of_workspace(&roots).with_wishes(wishes).trust());
+    let (policies, trust_requests) = (Arc::clone(&agent.policies), trust_requests(agent, &roots).await);
+    let state = off_thread(move || policies.of_workspace(&roots).with_trust_requests(trust_requests).trust());
     state.await.unwrap_or_default()
 }
 
 /// The trust requests of agents, skills and commands of a workspace.
-async fn wishes(agent: &Agent, roots: &[AbsPath]) -> Vec<TrustRequest> {
-    agent.engine.extensions(roots).now().await.wishes().cloned().collect()
+async fn trust_requests(agent: &Agent, roots: &[AbsPath]) -> Vec<TrustRequest> {
+    agent.engine.extensions(roots).now().await.trust_requests().cloned().collect()
 }
 
 /// Applies a decision to the requests with these digests. Returns the number of those that are still in the files.
@@ -45,9 +45,9 @@ pub(crate) async fn act(
     act: TrustDecision,
     digests: Vec<String>,
 ) -> Result<usize, KeepRuleError> {
-    let (policies, wishes) = (Arc::clone(&agent.policies), wishes(agent, &roots).await);
+    let (policies, trust_requests) = (Arc::clone(&agent.policies), trust_requests(agent, &roots).await);
     let done = off_thread(move || {
-        let policy = policies.of_workspace(&roots).with_wishes(wishes);
+        let policy = policies.of_workspace(&roots).with_trust_requests(trust_requests);
         match act {
             TrustDecision::Approve => policy.approve(&digests),
             TrustDecision::Revoke => policy.revoke(&digests),

@@ -131,13 +131,13 @@ fn listed<'e>(all: impl Iterator<Item = &'e EffectiveSetting>) -> String {
     format!("{}\n", json!({ "settings": all.map(setting).collect::<Vec<_>>() }))
 }
 
-fn lines<'e>(all: impl Iterator<Item = &'e EffectiveSetting>, tells_all: bool) -> String {
+fn lines<'e>(all: impl Iterator<Item = &'e EffectiveSetting>, reports_all: bool) -> String {
     let mut text = String::new();
     for one in all {
         let value = one.value.as_ref().map_or_else(|| "nothing".to_owned(), Value::to_string);
         let source = one.source.as_ref().map_or_else(|| "default".to_owned(), ToString::to_string);
         let _ = writeln!(text, "{}", printable(&format!("{} = {value}  ({source})", one.path())));
-        for stated in one.stated.iter().filter(|_| tells_all) {
+        for stated in one.stated.iter().filter(|_| reports_all) {
             let standing = match stated.standing {
                 kode_engine::config::settings::StatementStanding::InForce => "stated",
                 kode_engine::config::settings::StatementStanding::Waiting => "waits for `kode-ls trust`",

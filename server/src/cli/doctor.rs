@@ -126,7 +126,7 @@ fn settings(folder: &AbsPath) -> anyhow::Result<Value> {
         })
     });
     let withheld = policy.withheld.iter().map(|withheld| {
-        json!({ "key": withheld.wish.key, "value": withheld.wish.shown(), "file": withheld.wish.file })
+        json!({ "key": withheld.trust_request.key, "value": withheld.trust_request.shown(), "file": withheld.trust_request.file })
     });
     Ok(json!({
         "files": settings.files,
@@ -371,8 +371,9 @@ fn settings_text(settings: &Value) -> Vec<String> {
         let mark = if problem["severe"] == true { "error" } else { "!" };
         format!("  {mark} {place}{}", said(&problem["message"]))
     }));
-    lines.extend(list("withheld").iter().map(|wish| {
-        let (key, value, file) = (said(&wish["key"]), said(&wish["value"]), said(&wish["file"]));
+    lines.extend(list("withheld").iter().map(|trust_request| {
+        let (key, value, file) =
+            (said(&trust_request["key"]), said(&trust_request["value"]), said(&trust_request["file"]));
         format!("  waits for `kode-ls trust approve {file}`: {key} {value}")
     }));
     lines.push(String::new());

@@ -123,11 +123,11 @@ pub(super) async fn ask_main(folder: &AbsPath) -> anyhow::Result<Result<String, 
         let model = models.connect(&main).await?;
         model.complete(&request, &cancel).await.map(|_| model.name().to_owned())
     };
-    let told = |error: ModelError| printable(&format!("{} {}", error.message, error.hint()));
+    let reported = |error: ModelError| printable(&format!("{} {}", error.message, error.hint()));
     Ok(match timeout(ANSWER_LIMIT, asked).await {
         Ok(answered) => answered
             .map(|name| format!("{} answered in {} ms", printable(&name), began.elapsed().as_millis()))
-            .map_err(told),
+            .map_err(reported),
         Err(_) => Err(format!("no answer within {} s", ANSWER_LIMIT.as_secs())),
     })
 }
@@ -169,15 +169,15 @@ fn abilities(model: &ServedModel) -> String {
     let window = model.context_window.map(|tokens| format!("window {tokens}"));
     let says =
         |is: Option<bool>, yes: &str, no: &str| is.map(|is| if is { yes.to_owned() } else { no.to_owned() });
-    let told = [
+    let reported = [
         window,
         says(model.tools, "tools", "no tools"),
         says(model.images, "pictures", "no pictures").filter(|_| model.images == Some(true)),
         says(model.thinking, "thinking", "").filter(|_| model.thinking == Some(true)),
         says(model.loaded, "loaded", "").filter(|_| model.loaded == Some(true)),
     ];
-    let told: Vec<String> = told.into_iter().flatten().collect();
-    if told.is_empty() { String::new() } else { format!(" ({})", told.join(", ")) }
+    let reported: Vec<String> = reported.into_iter().flatten().collect();
+    if reported.is_empty() { String::new() } else { format!(" ({})", reported.join(", ")) }
 }
 
 fn table(listed: &ListModelsResult) -> String {

@@ -168,7 +168,7 @@ fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Res
             })
         });
         let withheld = current.withheld.iter().map(|withheld| {
-            json!({ "key": withheld.wish.key, "value": withheld.wish.shown(), "file": withheld.wish.file })
+            json!({ "key": withheld.trust_request.key, "value": withheld.trust_request.shown(), "file": withheld.trust_request.file })
         });
         let listed = json!({
             "rules": rules.collect::<Vec<_>>(),
@@ -185,8 +185,8 @@ fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Res
     for withheld in &current.withheld {
         let line = format!(
             "waits  {} {}  ({}): `kode-ls trust approve` approves it",
-            withheld.wish.key,
-            withheld.wish.shown(),
+            withheld.trust_request.key,
+            withheld.trust_request.shown(),
             withheld.source
         );
         let _ = writeln!(text, "{}", printable(&line));

@@ -194,7 +194,7 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     }
     .await;
     // Also after a write error: tasks must not outlive this process.
-    runner.printer.go_on_hint(&begun);
+    runner.printer.proceed_hint(&begun);
     drop(runner);
     begun.end().await;
     outcome

@@ -113,7 +113,7 @@ pub fn run(args: SandboxArgs) -> anyhow::Result<ExitCode> {
     let left = lease.end(&report.guarded.restored);
     report.guarded = report.guarded.and(left);
     runtime.shutdown_background();
-    tell(&report, args.verbose);
+    print_report(&report, args.verbose);
     Ok(code)
 }
 
@@ -170,7 +170,7 @@ pub fn helper_main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn tell(report: &HelperReport, verbose: bool) {
+fn print_report(report: &HelperReport, verbose: bool) {
     let say = |text: String| terminal::error_line(&format!("kode-ls: {}", printable(&text)));
     match &report.failure {
         Some(StartFailure::Sandbox(reason)) => say(format!("the command was not run: {reason}")),

@@ -419,9 +419,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_told_with_one_digit_behind_the_point() {
-        for (count, told) in [(0, "0 B"), (999, "999 B"), (1_250, "1.2 kB"), (3_900_000_000, "3.9 GB")] {
-            assert_eq!(bytes(count), told);
+    fn sizes_are_reported_with_one_digit_behind_the_point() {
+        for (count, reported) in [(0, "0 B"), (999, "999 B"), (1_250, "1.2 kB"), (3_900_000_000, "3.9 GB")] {
+            assert_eq!(bytes(count), reported);
         }
     }
 }

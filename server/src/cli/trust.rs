@@ -60,7 +60,7 @@ pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
         LoadedExtensions::read(&ExtensionFolders::usual(vec![folder.clone()]).with_plugins(plugins), &|_| {
             true
         });
-    let policy = policies::of(&folder)?.with_wishes(files.wishes().cloned().collect());
+    let policy = policies::of(&folder)?.with_trust_requests(files.trust_requests().cloned().collect());
     let state = policy.trust();
     let (file, approves, is_sure) = match args.command.unwrap_or(TrustCommand::List) {
         TrustCommand::List => {
@@ -78,16 +78,21 @@ pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
     let file = file.map(|file| folder.join(file));
     let is_meant = |found: &AbsPath| file.as_ref().is_none_or(|file| file == found);
     let chosen: Vec<(String, String)> = if approves {
-        let waiting = state.waiting.iter().filter(|waiting| is_meant(&waiting.wish.file));
+        let waiting = state.waiting.iter().filter(|waiting| is_meant(&waiting.trust_request.file));
         waiting
             .map(|one| {
-                let shown = format!("{} {}  ({})", one.wish.key, one.wish.shown(), one.source);
+                let shown =
+                    format!("{} {}  ({})", one.trust_request.key, one.trust_request.shown(), one.source);
                 (one.digest.clone(), shown)
             })
             .collect()
     } else {
-        let approved = state.approved.iter().filter(|approved| is_meant(&approved.wish.file));
-        approved.map(|one| (one.digest.clone(), format!("{} {}", one.wish.key, one.wish.shown()))).collect()
+        let approved = state.approved.iter().filter(|approved| is_meant(&approved.trust_request.file));
+        approved
+            .map(|one| {
+                (one.digest.clone(), format!("{} {}", one.trust_request.key, one.trust_request.shown()))
+            })
+            .collect()
     };
     anyhow::ensure!(!chosen.is_empty(), "nothing there {}", if approves { "waits" } else { "was approved" });
     let mut text = String::new();
@@ -121,14 +126,24 @@ pub fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
 fn listed(state: &TrustState) -> String {
     let mut text = String::new();
     for waiting in &state.waiting {
-        let line = format!("waits    {} {}  ({})", waiting.wish.key, waiting.wish.shown(), waiting.source);
+        let line = format!(
+            "waits    {} {}  ({})",
+            waiting.trust_request.key,
+            waiting.trust_request.shown(),
+            waiting.source
+        );
         let _ = writeln!(text, "{}", printable(&line));
         if let Some(earlier) = &waiting.earlier {
             let _ = writeln!(text, "         {}", printable(&format!("you approved before: {earlier}")));
         }
     }
     for approved in &state.approved {
-        let line = format!("approved {} {}  ({})", approved.wish.key, approved.wish.shown(), approved.source);
+        let line = format!(
+            "approved {} {}  ({})",
+            approved.trust_request.key,
+            approved.trust_request.shown(),
+            approved.source
+        );
         let _ = writeln!(text, "{}", printable(&line));
     }
     if text.is_empty() {

@@ -111,19 +111,19 @@ pub fn trust_required(waiting: TrustSummary) -> wire::TrustRequired {
 /// The trust requests of workspace files.
 #[must_use]
 pub fn trust(state: TrustState) -> wire::ListTrustResult {
-    let summary = summary(state.waiting.iter().map(|waiting| waiting.wish.key.as_str()));
+    let summary = summary(state.waiting.iter().map(|waiting| waiting.trust_request.key.as_str()));
     let waiting = state.waiting.into_iter().map(|waiting| wire::PendingTrust {
         digest: waiting.digest,
-        text: waiting.wish.shown(),
-        key: waiting.wish.key,
+        text: waiting.trust_request.shown(),
+        key: waiting.trust_request.key,
         source: source(&waiting.source),
         earlier: waiting.earlier,
         dismissed: waiting.is_dismissed,
     });
     let approved = state.approved.into_iter().map(|approved| wire::ApprovedTrust {
         digest: approved.digest,
-        text: approved.wish.shown(),
-        key: approved.wish.key,
+        text: approved.trust_request.shown(),
+        key: approved.trust_request.key,
         source: source(&approved.source),
     });
     wire::ListTrustResult {
@@ -138,8 +138,8 @@ pub fn trust(state: TrustState) -> wire::ListTrustResult {
 #[must_use]
 pub fn withheld(withheld: &WithheldSetting) -> wire::WithheldSetting {
     wire::WithheldSetting {
-        key: withheld.wish.key.clone(),
-        value: withheld.wish.shown(),
+        key: withheld.trust_request.key.clone(),
+        value: withheld.trust_request.shown(),
         source: source(&withheld.source),
     }
 }

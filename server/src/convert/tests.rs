@@ -397,10 +397,10 @@ fn facts_of_an_event_pass_unchanged() {
 }
 
 #[test]
-fn a_gap_stands_at_the_place_of_the_client() {
-    let told = gap(&SessionId::from_external("ses_1"), Gap { since: 3, oldest: 9 });
-    assert_eq!((told.bookmark.seq, told.channel), (3, wire::Channel::Monitor));
-    assert_eq!(told.event, wire::Event::Gap(wire::Gap { since: 3, oldest: 9 }));
+fn a_gap_is_at_the_place_of_the_client() {
+    let reported = gap(&SessionId::from_external("ses_1"), Gap { since: 3, oldest: 9 });
+    assert_eq!((reported.bookmark.seq, reported.channel), (3, wire::Channel::Monitor));
+    assert_eq!(reported.event, wire::Event::Gap(wire::Gap { since: 3, oldest: 9 }));
 }
 
 #[test]

@@ -134,10 +134,10 @@ mod tests {
             prop_assert_eq!(SideUri::parse(normal.as_str()), Some(side.clone()));
             // The behavior of an editor that keeps URIs in parts and escapes all it can when it writes them.
             let query = percent_decode_str(normal.query().unwrap()).decode_utf8().unwrap().into_owned();
-            let anew = format!(
+            let again = format!(
                 "{}://{}?{}#1", normal.scheme(), normal.path(), utf8_percent_encode(&query, NON_ALPHANUMERIC)
             );
-            prop_assert_eq!(SideUri::parse(&anew), Some(side));
+            prop_assert_eq!(SideUri::parse(&again), Some(side));
         }
     }
 }

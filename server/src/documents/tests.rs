@@ -212,7 +212,7 @@ fn only_the_last_change_of_a_notification_is_worth_comparing_a_huge_text() {
 }
 
 #[test]
-fn observers_are_told_everything_in_order_as_long_as_they_live() {
+fn observers_are_reported_everything_in_order_as_long_as_they_live() {
     let documents = opened("one\n");
     let (witness, gone) = (Witness::of(&documents), Witness::of(&documents));
     drop(gone);

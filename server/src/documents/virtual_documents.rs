@@ -42,7 +42,7 @@ impl VirtualDocuments {
             return false;
         };
         let known = read.iter_mut().find(|(known, _)| known == uri);
-        known.is_some_and(|(_, told)| std::mem::replace(told, now) != now)
+        known.is_some_and(|(_, reported)| std::mem::replace(reported, now) != now)
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<(String, u64)>> {

@@ -153,10 +153,10 @@ pub(crate) async fn commands(
     };
     let session = backend.session(id)?;
     let catalog = session.extensions().skills_and_commands().await;
-    let waiting = session.gate().unapproved(catalog.wishes().cloned().collect()).await;
+    let waiting = session.gate().unapproved(catalog.trust_requests().cloned().collect()).await;
     let keys = |one: &Extension| -> Vec<String> {
-        let of_one = one.wishes.iter().filter(|wish| waiting.contains(wish));
-        of_one.map(|wish| wish.key.clone()).collect()
+        let of_one = one.trust_requests.iter().filter(|trust_request| waiting.contains(trust_request));
+        of_one.map(|trust_request| trust_request.key.clone()).collect()
     };
     Ok(convert::commands::list(&catalog, &keys))
 }

@@ -9,7 +9,7 @@ use crate::backend::Backend;
 use crate::convert;
 use crate::convert::error::{self, RequestError};
 use crate::handlers::params::Params;
-use crate::handlers::turn::told;
+use crate::handlers::turn::reported;
 
 /// Says how full the context window of a session is.
 pub(crate) async fn get(backend: &Backend, params: Params) -> Result<wire::ContextUse, RequestError> {
@@ -47,5 +47,5 @@ pub(crate) async fn compact(
 ) -> Result<wire::StartTurnResult, RequestError> {
     let params: wire::CompactSessionParams = params.read()?;
     let session = backend.session(&params.session_id)?;
-    Ok(told(session.prompts().compact(params.focus.as_deref()).map_err(error::submit)?))
+    Ok(reported(session.prompts().compact(params.focus.as_deref()).map_err(error::submit)?))
 }

@@ -32,11 +32,11 @@ pub(crate) async fn start(backend: &Backend, params: Params) -> Result<wire::Sta
         wire::Delivery::Queue => session.prompts().submit(prompt),
         wire::Delivery::Steer => session.prompts().steer(prompt),
     };
-    Ok(told(submitted.map_err(error::submit)?))
+    Ok(reported(submitted.map_err(error::submit)?))
 }
 
 /// The outcome of a prompt.
-pub(crate) fn told(submitted: SubmitOutcome) -> wire::StartTurnResult {
+pub(crate) fn reported(submitted: SubmitOutcome) -> wire::StartTurnResult {
     match submitted {
         SubmitOutcome::Started(turn) => {
             wire::StartTurnResult::Started(wire::StartedTurn { turn_id: convert::turn_id(&turn) })

@@ -20,7 +20,7 @@ use crate::agent::Agent;
 use crate::convert::error::{self, RequestError};
 use crate::display::printable;
 use crate::plain::review::list::list;
-use crate::plain::review::publish::tell;
+use crate::plain::review::publish::report;
 use crate::plain::review::resolve::{REVERT, resolve, revert};
 use crate::plain::review::restore::{checkpoints, restore};
 pub use table::{COMMANDS, EditorCommand, names};
@@ -118,7 +118,7 @@ pub(crate) async fn run(
 
 /// A list as the answer, and shown to those whose editor does nothing with an answer.
 fn shown(agent: &Agent, listed: Value) -> Result<Value, RequestError> {
-    tell(&agent.connection, listed["text"].as_str().unwrap_or_default());
+    report(&agent.connection, listed["text"].as_str().unwrap_or_default());
     Ok(listed)
 }
 

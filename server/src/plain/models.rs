@@ -16,7 +16,7 @@ use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::review::publish::tell;
+use super::review::publish::report;
 use crate::agent::Agent;
 use crate::convert::error::{self, RequestError};
 use crate::display::printable;
@@ -80,7 +80,7 @@ pub(super) fn choose(agent: &Arc<Agent>, choose: &ChooseModel) -> Result<Value, 
         let lines = all.iter().map(|offered| offered.title.clone());
         let how = format!("Choose one by {MODEL} with {{\"model\": \"NAME\"}}.");
         let text = lines.chain([how]).collect::<Vec<_>>().join("\n");
-        tell(&agent.connection, &text);
+        report(&agent.connection, &text);
         answer["text"] = json!(text);
     }
     Ok(answer)
@@ -121,9 +121,9 @@ fn pick(agent: &Arc<Agent>, session: Arc<Session>, mut offered: Vec<ModelChoice>
         match name {
             Ok(name) => {
                 session.configure(ConfigChange { model: Some(name), ..ConfigChange::default() });
-                tell(&agent.connection, &format!("Kode: {} will answer from now on.", chosen.title));
+                report(&agent.connection, &format!("Kode: {} will answer from now on.", chosen.title));
             }
-            Err(error) => tell(&agent.connection, &format!("Kode: {error}")),
+            Err(error) => report(&agent.connection, &format!("Kode: {error}")),
         }
     });
 }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::review::publish::tell;
+use super::review::publish::report;
 use crate::agent::Agent;
 use crate::convert;
 use crate::convert::error::{self, RequestError};
@@ -113,7 +113,7 @@ pub(super) async fn choose(agent: &Arc<Agent>, choose: ChooseSession) -> Result<
         let how = format!("Continue one by {SESSIONS} with {{\"sessionId\": \"ID\"}}.");
         let lines = sessions.iter().map(|session| format!("{}  {}", session.id, offered(session).1));
         let text = lines.chain([how]).collect::<Vec<_>>().join("\n");
-        tell(&agent.connection, &text);
+        report(&agent.connection, &text);
         answer["text"] = json!(text);
     }
     Ok(answer)
@@ -202,6 +202,6 @@ fn pick(agent: &Arc<Agent>, offered: Vec<(SessionId, String)>) {
             Ok(title) => format!("Kode: the next prompt continues \"{}\".", printable(&title)),
             Err(error) => format!("Kode: {error}"),
         };
-        tell(&agent.connection, &text);
+        report(&agent.connection, &text);
     });
 }

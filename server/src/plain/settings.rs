@@ -80,18 +80,18 @@ pub(super) struct RulesArgument {
 /// The messages about settings that the user was shown.
 #[derive(Debug, Default)]
 pub(crate) struct SettingsNotices {
-    told: Mutex<HashSet<String>>,
+    reported: Mutex<HashSet<String>>,
     /// The requests that the user was asked about, by digest.
     asked: Mutex<HashSet<String>>,
 }
 
 /// Tells by a message what protects less than the user thinks; each once.
-pub(crate) fn tell(front_end: &PlainFrontEnd, complaints: &IneffectiveSettings) {
+pub(crate) fn report(front_end: &PlainFrontEnd, complaints: &IneffectiveSettings) {
     let severe = complaints.problems.iter().filter(|problem| problem.severity == ProblemSeverity::Error);
     let mut messages: Vec<_> = severe.map(|problem| (MessageType::ERROR, severe_text(problem))).collect();
-    let mut told = front_end.settings.told.lock().unwrap_or_else(PoisonError::into_inner);
-    messages.retain(|(_, text)| told.insert(text.clone()));
-    drop(told);
+    let mut reported = front_end.settings.reported.lock().unwrap_or_else(PoisonError::into_inner);
+    messages.retain(|(_, text)| reported.insert(text.clone()));
+    drop(reported);
     if messages.is_empty() {
         return;
     }
@@ -153,9 +153,14 @@ fn diagnostics(complaints: &IneffectiveSettings, encoding: PositionEncoding) -> 
     let withheld = complaints.withheld.iter().map(|withheld| {
         let message = format!(
             "{} is ignored until you trust it: run the command {TRUST}.",
-            printable(&withheld.wish.key)
+            printable(&withheld.trust_request.key)
         );
-        diagnostic(&withheld.wish.file, withheld.source.place, DiagnosticSeverity::INFORMATION, message)
+        diagnostic(
+            &withheld.trust_request.file,
+            withheld.source.place,
+            DiagnosticSeverity::INFORMATION,
+            message,
+        )
     });
     problems.chain(withheld).collect()
 }
@@ -204,7 +209,7 @@ pub(crate) fn ask(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>) {
 
 async fn ask_about(agent: &Arc<Agent>, roots: Vec<AbsPath>, waiting: &[PendingTrust]) {
     let client = &agent.connection.client;
-    let asked_for = summary(waiting.iter().map(|waiting| waiting.wish.key.as_str()));
+    let asked_for = summary(waiting.iter().map(|waiting| waiting.trust_request.key.as_str()));
     let text = format!("This workspace asks for {asked_for}. It is ignored until you trust it.");
     if !agent.connection.facts.get().is_some_and(|facts| facts.show_message_request) {
         let how = format!("The command {TRUST} lists it, and so does `kode-ls trust`.");
@@ -288,8 +293,8 @@ fn waiting_line(waiting: &PendingTrust) -> String {
     let earlier = waiting.earlier.as_ref().map(|earlier| format!(" (you trusted before: {earlier})"));
     printable(&format!(
         "{} {} ({}){}",
-        waiting.wish.key,
-        waiting.wish.shown(),
+        waiting.trust_request.key,
+        waiting.trust_request.shown(),
         waiting.source,
         earlier.unwrap_or_default()
     ))
@@ -317,8 +322,10 @@ pub(super) async fn trust(agent: &Arc<Agent>, argument: TrustArgument) -> Result
             file.as_path() == Path::new(named) || roots.iter().any(|root| root.join(named) == *file)
         })
     };
-    let waiting: Vec<_> = state.waiting.iter().filter(|waiting| is_meant(&waiting.wish.file)).collect();
-    let approved: Vec<_> = state.approved.iter().filter(|approved| is_meant(&approved.wish.file)).collect();
+    let waiting: Vec<_> =
+        state.waiting.iter().filter(|waiting| is_meant(&waiting.trust_request.file)).collect();
+    let approved: Vec<_> =
+        state.approved.iter().filter(|approved| is_meant(&approved.trust_request.file)).collect();
     let (act, there): (_, Vec<&String>) = match argument.op {
         TrustOp::List => return Ok(listed(&waiting, &approved)),
         TrustOp::Approve => (TrustDecision::Approve, waiting.iter().map(|waiting| &waiting.digest).collect()),
@@ -361,20 +368,27 @@ fn listed(waiting: &[&PendingTrust], approved: &[&ApprovedTrust]) -> Value {
     let mut lines: Vec<_> =
         waiting.iter().map(|one| format!("waits {} [{}]", waiting_line(one), one.digest)).collect();
     lines.extend(approved.iter().map(|one| {
-        let line = format!("trusted {} {} ({}) [{}]", one.wish.key, one.wish.shown(), one.source, one.digest);
+        let line = format!(
+            "trusted {} {} ({}) [{}]",
+            one.trust_request.key,
+            one.trust_request.shown(),
+            one.source,
+            one.digest
+        );
         printable(&line)
     }));
     if lines.is_empty() {
         lines.push("The workspace asks for nothing.".to_owned());
     }
-    let wish = |digest: &str, wish: &TrustRequest, waits: bool| {
-        let (text, file) = (wish.shown(), wish.file.to_string());
-        json!({ "digest": digest, "key": wish.key, "text": text, "file": file, "waits": waits })
+    let trust_request = |digest: &str, trust_request: &TrustRequest, waits: bool| {
+        let (text, file) = (trust_request.shown(), trust_request.file.to_string());
+        json!({ "digest": digest, "key": trust_request.key, "text": text, "file": file, "waits": waits })
     };
-    let wishes = waiting.iter().map(|one| wish(&one.digest, &one.wish, true));
-    let wishes: Vec<_> =
-        wishes.chain(approved.iter().map(|one| wish(&one.digest, &one.wish, false))).collect();
-    json!({ "text": lines.join("\n"), "waiting": waiting.len(), "approved": approved.len(), "wishes": wishes })
+    let trust_requests = waiting.iter().map(|one| trust_request(&one.digest, &one.trust_request, true));
+    let trust_requests: Vec<_> = trust_requests
+        .chain(approved.iter().map(|one| trust_request(&one.digest, &one.trust_request, false)))
+        .collect();
+    json!({ "text": lines.join("\n"), "waiting": waiting.len(), "approved": approved.len(), "wishes": trust_requests })
 }
 
 /// Lists the rules in force: `{text, mode, rules, withheld, problems}`.
@@ -390,7 +404,12 @@ pub(super) async fn rules(agent: &Arc<Agent>, list: &RulesArgument) -> Result<Va
         format!("{} {} ({})", rule.behavior.name(), masked_text(&rule.rule.to_string()), rule.source)
     }));
     lines.extend(in_force.withheld.iter().map(|withheld| {
-        format!("waits for approval: {} {} ({})", withheld.wish.key, withheld.wish.shown(), withheld.source)
+        format!(
+            "waits for approval: {} {} ({})",
+            withheld.trust_request.key,
+            withheld.trust_request.shown(),
+            withheld.source
+        )
     }));
     lines.extend(in_force.problems.iter().map(|problem| format!("! {}", problem.message)));
     let text = lines.iter().map(|line| printable(line)).collect::<Vec<_>>().join("\n");

@@ -208,7 +208,7 @@ impl PlainView {
         if has_hunks {
             ReviewPublisher::hunks_changed(&front_end);
         }
-        settings::tell(&front_end, &session.gate().complaints());
+        settings::report(&front_end, &session.gate().complaints());
         // A client that learns of no events cannot ask either.
         let asks = !(kode.events && kode.permission_ui);
         if asks && session.gate().trust_waiting().is_some() {
@@ -246,7 +246,7 @@ impl PlainView {
     fn settings_changed(&self) {
         ReviewPublisher::settings_changed(&self.front_end);
         if let Some(session) = self.session.upgrade() {
-            settings::tell(&self.front_end, &session.gate().complaints());
+            settings::report(&self.front_end, &session.gate().complaints());
         }
     }
 

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn content_is_replaced_where_it_stands() {
+    fn content_is_replaced_where_it_is() {
         let body = read(r#"{"id":1,"params":{"a":1},"method":"m"}"#);
         let changed = body.with_content(&json!([2]));
         assert_eq!(text(&changed.frame()), r#"{"id":1,"params":[2],"method":"m"}"#);

@@ -85,7 +85,7 @@ impl Child {
         // The end of the process is what tells that it cannot be written to.
         let (outbox, _writing) = Outbox::start(input, MAX_MESSAGES);
         let stop = CancellationToken::new();
-        let (tell, ended) = oneshot::channel();
+        let (report, ended) = oneshot::channel();
         let stopped = stop.clone();
         tokio::spawn(async move {
             let how = match process {
@@ -96,7 +96,7 @@ impl Child {
                 }
             };
             // A relay that has gone needs no reason.
-            drop(tell.send(how));
+            drop(report.send(how));
         });
         let incoming = read_bodies(output);
         Self {

@@ -365,7 +365,7 @@ impl Relay {
     }
 
     /// Shows the user a message, as soon as the editor takes one.
-    pub(super) async fn tell(&mut self, kind: NoticeSeverity, text: String) {
+    pub(super) async fn report(&mut self, kind: NoticeSeverity, text: String) {
         tracing::warn!("{text}");
         if self.initialized.is_none() {
             self.notices.push((kind, text));

@@ -48,7 +48,7 @@ impl Relay {
                 true
             }
             Err(end) => {
-                self.tell_of_end(&describe(&end), false).await;
+                self.report_end(&describe(&end), false).await;
                 false
             }
         }
@@ -117,7 +117,7 @@ impl Relay {
         }
         self.initialized = Some(body);
         for (kind, text) in std::mem::take(&mut self.notices) {
-            self.tell(kind, text).await;
+            self.report(kind, text).await;
         }
     }
 
@@ -191,7 +191,7 @@ impl Relay {
             && self.initialized.is_some()
             && self.agent.is_some()
             && self.restarts.len() < MAX_RESTARTS;
-        self.tell_of_end(&how, is_restarted).await;
+        self.report_end(&how, is_restarted).await;
         if is_restarted {
             self.restarts.push_back(now);
             if let Some(theirs) = self.handshake.as_ref().map(|handshake| handshake.theirs.clone()) {
@@ -200,7 +200,7 @@ impl Relay {
         }
     }
 
-    async fn tell_of_end(&mut self, how: &str, is_restarted: bool) {
+    async fn report_end(&mut self, how: &str, is_restarted: bool) {
         let name = self.parts.wrapped.name();
         let (kind, next) = if is_restarted {
             (NoticeSeverity::Warning, "It is started again and gets the open documents.".to_owned())
@@ -214,7 +214,7 @@ impl Relay {
                         the editor to try again.";
             (NoticeSeverity::Error, format!("{before}{next}"))
         };
-        self.tell(kind, format!("kode-ls wrap: {name}: {how}. {next}")).await;
+        self.report(kind, format!("kode-ls wrap: {name}: {how}. {next}")).await;
     }
 
     /// Takes back what the editor has of a server that ended: diagnostics, progress and registrations.
@@ -306,7 +306,7 @@ impl Relay {
             "kode-ls wrap: the agent ended: {how}. {} goes on. Restart the language server in the editor to get the agent back.",
             self.parts.wrapped.name()
         );
-        self.tell(NoticeSeverity::Error, text).await;
+        self.report(NoticeSeverity::Error, text).await;
     }
 }
 

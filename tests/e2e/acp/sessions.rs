@@ -74,7 +74,7 @@ fn load_001_to_003_the_replay_is_whole_and_before_the_answer_and_nothing_comes_a
 }
 
 #[test]
-fn resume_001_and_002_a_session_goes_on_without_its_transcript() {
+fn resume_001_and_002_a_session_continues_without_its_transcript() {
     let project = project();
     let (client, session) = opened(&project);
     client.run(&session, "hello");
@@ -167,7 +167,7 @@ fn adddirs_001_files_of_additional_folders_are_the_session_s() {
 }
 
 #[test]
-fn a_killed_process_goes_on_by_load_and_asks_again() {
+fn a_killed_process_continues_by_load_and_asks_again() {
     let project = project();
     let (client, session) = opened(&project);
     client.run(&session, "hello");

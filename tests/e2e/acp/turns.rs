@@ -20,7 +20,7 @@ fn prompt_001_and_002_the_answer_is_streamed_before_the_stop_reason() {
 }
 
 #[test]
-fn a_new_session_tells_its_commands_and_its_title() {
+fn a_new_session_reports_its_commands_and_its_title() {
     let project = project();
     let (client, session) = opened(&project);
     let commands = client.wait_update(&session, "the commands", |update| {

@@ -204,17 +204,17 @@ fn events_report_that_a_call_waits_how_it_ended_and_how_long_it_took() {
     let client = desk.open();
     let session = client.session();
     session.run("go");
-    let told = |wanted: &str, fields: [&str; 2]| -> Vec<Value> {
+    let reported = |wanted: &str, fields: [&str; 2]| -> Vec<Value> {
         let events = session.events().into_iter().filter(|event| event["type"] == wanted);
         events.map(|event| json!(fields.map(|field| event[field].clone()))).collect()
     };
-    let queued = told("tool:queued", ["name", "queueLength"]);
+    let queued = reported("tool:queued", ["name", "queueLength"]);
     assert_eq!(queued, [json!(["Read", 1]), json!(["Read", 2]), json!(["Bash", 3])]);
-    let mut executed = told("tool_executed", ["name", "ok"]);
+    let mut executed = reported("tool_executed", ["name", "ok"]);
     executed.sort_by_key(Value::to_string);
     assert_eq!(executed, [json!(["Bash", false]), json!(["Read", false]), json!(["Read", true])]);
-    assert!(told("tool_executed", ["durationMs", "callId"]).iter().all(|call| call[0].is_u64()));
-    let denied = told("tool:denied", ["name", "reason"]);
+    assert!(reported("tool_executed", ["durationMs", "callId"]).iter().all(|call| call[0].is_u64()));
+    let denied = reported("tool:denied", ["name", "reason"]);
     assert!(denied.len() == 1 && denied[0][0] == "Bash", "{denied:?}");
     assert!(denied[0][1].as_str().unwrap().contains("Bash(git stash:*)"), "{denied:?}");
     let failed = &session.calls()[1];

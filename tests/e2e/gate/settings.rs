@@ -12,8 +12,10 @@ fn execute(client: &Client, command: &str, argument: Value) -> Value {
 /// Waits until the newest diagnostics of a file are this many; gives them.
 fn diagnostics(client: &Client, uri: &str, count: usize) -> Vec<Value> {
     client.wait_for(&format!("{count} diagnostics of {uri}"), |received| {
-        let newest =
-            received.of("textDocument/publishDiagnostics").filter(|told| told["params"]["uri"] == uri).last();
+        let newest = received
+            .of("textDocument/publishDiagnostics")
+            .filter(|reported| reported["params"]["uri"] == uri)
+            .last();
         let newest = newest?["params"]["diagnostics"].as_array()?.clone();
         (newest.len() == count).then_some(newest)
     })
@@ -93,8 +95,12 @@ fn a_projects_allow_rules_wait_for_approval_and_its_deny_rules_do_not() {
     let client = desk.start();
     client.initialize(Offer::kode().params(&desk.project.workspace()));
     let session = client.session();
-    let told = session.wait_event("config_changed", |event| event["type"] == "config_changed");
-    assert_eq!((told["withheld"].as_array().unwrap().len(), &told["problems"]), (2, &json!([])), "{told}");
+    let reported = session.wait_event("config_changed", |event| event["type"] == "config_changed");
+    assert_eq!(
+        (reported["withheld"].as_array().unwrap().len(), &reported["problems"]),
+        (2, &json!([])),
+        "{reported}"
+    );
     let asked = session.wait_event("trust_required", |event| event["type"] == "trust_required");
     assert_eq!(asked["summary"], "2 allow rules", "{asked}");
     assert_eq!(fate(&session, "tag").0, Fate::Asked);
@@ -128,17 +134,17 @@ fn a_projects_allow_rules_wait_for_approval_and_its_deny_rules_do_not() {
 }
 
 #[test]
-fn a_broken_file_is_told_where_it_stands_and_everything_is_asked_for_until_it_is_mended() {
+fn a_broken_file_is_reported_where_it_is_and_everything_is_asked_for_until_it_is_mended() {
     let desk = Desk::new(&script([("read", read("a.txt")), ("write", write("b.txt"))]));
     desk.project.write("a.txt", "text\n");
     desk.project.write(".kode/settings.json", "{\n  \"permissions\": {\n    \"deny\": [\"Bash(\"]\n  }\n}\n");
     let client = desk.open();
     let session = client.session_with(json!({ "mode": "acceptEdits" }));
     let uri = desk.project.uri(".kode/settings.json");
-    let [told] = diagnostics(&client, &uri, 1).try_into().unwrap();
-    assert_eq!((&told["severity"], &told["source"]), (&json!(1), &json!("kode-ls")), "{told}");
+    let [reported] = diagnostics(&client, &uri, 1).try_into().unwrap();
+    assert_eq!((&reported["severity"], &reported["source"]), (&json!(1), &json!("kode-ls")), "{reported}");
     let range = json!({ "start": { "line": 2, "character": 13 }, "end": { "line": 2, "character": 20 } });
-    assert_eq!(told["range"], range, "{told}");
+    assert_eq!(reported["range"], range, "{reported}");
     wait_message(&client, "This rule denies nothing");
     for text in ["read", "write"] {
         let (fate, prompt, _) = fate(&session, text);
@@ -148,8 +154,8 @@ fn a_broken_file_is_told_where_it_stands_and_everything_is_asked_for_until_it_is
     desk.project.write(".kode/settings.json", "{ \"permissions\": { \"deny\": [\"Bash(git stash:*)\"] } }\n");
     assert_eq!(fate(&session, "read").0, Fate::Ran);
     diagnostics(&client, &uri, 0);
-    let told = session.events().into_iter().rfind(|event| event["type"] == "config_changed").unwrap();
-    assert_eq!((&told["problems"], &told["withheld"]), (&json!([]), &json!([])));
+    let reported = session.events().into_iter().rfind(|event| event["type"] == "config_changed").unwrap();
+    assert_eq!((&reported["problems"], &reported["withheld"]), (&json!([]), &json!([])));
 
     desk.project.write(".kode/settings.json", "{ nothing");
     assert_eq!(fate(&session, "read").0, Fate::Asked);
@@ -200,7 +206,7 @@ fn a_tool_that_is_denied_altogether_is_not_offered() {
 }
 
 #[test]
-fn a_search_service_of_the_user_adds_the_tool_and_a_wrong_one_is_told() {
+fn a_search_service_of_the_user_adds_the_tool_and_a_wrong_one_is_reported() {
     let hello = || script([("hello", say("hi"))]);
     let offered = |desk: &Desk, client: &Client| {
         client.session().run("hello");

@@ -103,7 +103,7 @@ fn a_yes_for_the_session_is_written_nowhere_and_ends_with_it() {
 }
 
 #[test]
-fn a_rule_that_cannot_be_written_is_told_and_counts_for_the_session() {
+fn a_rule_that_cannot_be_written_is_reported_and_counts_for_the_session() {
     let desk = Desk::new(&tags());
     desk.project.write(".kode/settings.local.json", "{ broken");
     let client = desk.open();

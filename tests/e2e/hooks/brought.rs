@@ -17,7 +17,7 @@ fn task(prompt: &str) -> Step {
 
 fn tools(noted: &[Value]) -> Vec<(&str, &str)> {
     let text = |value: &Value, name: &str| value[name].as_str().unwrap_or("the session").to_owned();
-    let all = noted.iter().map(|told| (text(told, "tool_name"), text(told, "agent_type")));
+    let all = noted.iter().map(|reported| (text(reported, "tool_name"), text(reported, "agent_type")));
     all.map(|(tool, agent)| (&*tool.leak(), &*agent.leak())).collect()
 }
 
@@ -141,7 +141,7 @@ fn a_project_s_hooks_wait_for_approval_and_a_swapped_script_asks_again() {
 }
 
 #[test]
-fn broken_hooks_of_a_file_are_told_on_their_line_and_cost_themselves_alone() {
+fn broken_hooks_of_a_file_are_reported_on_their_line_and_cost_themselves_alone() {
     let desk = Desk::new(&Script::default());
     desk.project.write(
         ".claude/agents/tidy.md",
@@ -152,7 +152,7 @@ fn broken_hooks_of_a_file_are_told_on_their_line_and_cost_themselves_alone() {
     desk.project.write(".claude/skills/text/SKILL.md", "---\nhooks: check.sh\n---\nText.\n");
     let client = desk.open();
     let listed = client.call("agent/hooks/list", json!({}));
-    let mut told: Vec<_> = listed["problems"]
+    let mut reported: Vec<_> = listed["problems"]
         .as_array()
         .unwrap()
         .iter()
@@ -161,11 +161,11 @@ fn broken_hooks_of_a_file_are_told_on_their_line_and_cost_themselves_alone() {
             (file, problem["line"].clone(), problem["message"].as_str().unwrap().to_owned())
         })
         .collect();
-    told.sort_by(|one, other| one.0.cmp(&other.0));
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert_eq!((&*told[0].0, &told[0].1), ("SKILL.md", &json!(4)), "{told:?}");
-    assert_eq!((&*told[1].0, &told[1].1), ("tidy.md", &json!(6)), "{told:?}");
-    assert!(told[1].2.contains("dance") && told[0].2.contains("Nonsense"), "{told:?}");
+    reported.sort_by(|one, other| one.0.cmp(&other.0));
+    assert_eq!(reported.len(), 2, "{reported:?}");
+    assert_eq!((&*reported[0].0, &reported[0].1), ("SKILL.md", &json!(4)), "{reported:?}");
+    assert_eq!((&*reported[1].0, &reported[1].1), ("tidy.md", &json!(6)), "{reported:?}");
+    assert!(reported[1].2.contains("dance") && reported[0].2.contains("Nonsense"), "{reported:?}");
     let agents = client.call("agent/agents/list", json!({}));
     assert!(names(&agents).contains(&"tidy".to_owned()), "the agent is there: {agents:#}");
     assert!(agents["problems"].to_string().contains("dance"), "{agents:#}");

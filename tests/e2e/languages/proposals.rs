@@ -94,9 +94,9 @@ fn an_editor_without_a_client_shows_it_in_the_lens_the_hover_and_the_list() {
         let at = json!({ "textDocument": { "uri": uri }, "position": { "line": line, "character": 0 } });
         client.call("textDocument/hover", at)["contents"]["value"].as_str().unwrap().to_owned()
     };
-    let told =
+    let reported =
         "It adds 1 error, fixes 1 warning:\n\n```text\na.word:5:1 error: `oops` is no word [words 1]\n";
-    assert!(hover(4).contains(told), "{}", hover(4));
+    assert!(hover(4).contains(reported), "{}", hover(4));
     assert!(!hover(0).contains("adds"), "{}", hover(0));
     client.editor.type_text(&uri, &Typing::before("three", "typed "));
     client.wait_for("no diagnostics of hunks", |received| {

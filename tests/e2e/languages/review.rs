@@ -126,9 +126,9 @@ fn an_editor_without_a_client_shows_it_until_the_user_has_fixed_it() {
     assert_eq!(lenses(&client, &uri), expected(" (adds 1 error, fixes 1 warning)"));
     let at = json!({ "textDocument": { "uri": uri }, "position": { "line": 4, "character": 0 } });
     let hover = client.call("textDocument/hover", at)["contents"]["value"].as_str().unwrap().to_owned();
-    let told =
+    let reported =
         "It adds 1 error, fixes 1 warning:\n\n```text\na.word:5:1 error: `oops` is no word [words 1]\n";
-    assert!(hover.contains(told), "{hover}");
+    assert!(hover.contains(reported), "{hover}");
     client.editor.type_text(&uri, &Typing::after("four\noop", "erate"));
     wait_hint(&format!("{plain}; you have changed it since (fixes 1 warning)"));
     assert_eq!(lenses(&client, &uri), expected(" (fixes 1 warning)"));

@@ -163,7 +163,7 @@ fn diagnostics_and_actions_of_both_are_shown_together_in_an_editor_without_a_pan
 }
 
 #[test]
-fn a_server_that_is_killed_is_started_again_and_the_agent_goes_on() {
+fn a_server_that_is_killed_is_started_again_and_the_agent_continues() {
     let reference = || call("References", json!({ "symbol": "alpha", "file_path": "a.word" }));
     let project = project_of([reference()]);
     project.write("a.word", "def alpha\n");

@@ -92,7 +92,7 @@ fn a_swapped_script_is_not_started_again_until_it_is_approved() {
 }
 
 #[test]
-fn what_a_server_is_made_of_starts_it_anew_and_no_other() {
+fn what_a_server_is_made_of_starts_it_again_and_no_other() {
     let write = || call("mcp__inside__write", json!({ "path": "{{cwd}}/kept/x.txt" }));
     let project = Project::new(&Script::new([write(), say("Once."), write(), say("Twice.")]));
     project.write("kept/old.txt", "old\n");

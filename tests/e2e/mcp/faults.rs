@@ -109,7 +109,7 @@ fn arguments_that_do_not_fit_reach_no_server() {
 }
 
 #[test]
-fn an_error_of_the_server_is_told_as_one() {
+fn an_error_of_the_server_is_reported_as_one() {
     assert_eq!(one_call("", "fail", json!({}), &[]).0.lines().next(), Some("the disk is on fire"));
 }
 
@@ -140,7 +140,7 @@ fn a_huge_result_is_cut_and_all_of_it_is_in_a_file() {
 }
 
 #[test]
-fn a_call_that_hangs_ends_with_its_time_and_the_server_is_told() {
+fn a_call_that_hangs_ends_with_its_time_and_the_server_is_reported() {
     let project = Project::new(&Script::new([
         call(&tool("hang"), json!({})),
         call(&tool("echo"), json!({ "text": "hello" })),
@@ -302,7 +302,7 @@ fn a_question_of_a_server_goes_to_the_user_and_the_folders_of_the_workspace_to_t
 }
 
 #[test]
-fn tools_that_change_are_looked_up_anew_and_told_until_they_are_accepted() {
+fn tools_that_change_are_looked_up_again_and_reported_until_they_are_accepted() {
     let project = Project::new(
         &Script::default()
             .when("^first$", [call(&tool("change"), json!({})), say("Changed.")])

@@ -71,8 +71,8 @@ fn the_tools_of_a_described_server_are_the_sub_agent_s_alone_and_it_ends_with_th
         let is_agent = request["system"].to_string().contains("You help.");
         let has_tool = request["tools"].to_string().contains("mcp__fault__echo");
         assert_eq!(has_tool, is_agent, "{}", request["tools"]);
-        let is_told = request["system"].to_string().contains("Call echo before anything else.");
-        assert_eq!(is_told, is_agent);
+        let is_reported = request["system"].to_string().contains("Call echo before anything else.");
+        assert_eq!(is_reported, is_agent);
     }
     let pids = begun(&log);
     assert_eq!(pids.len(), 1, "{pids:?}");
@@ -110,7 +110,7 @@ fn a_project_s_described_server_is_started_only_as_it_was_approved() {
 }
 
 #[test]
-fn one_that_cannot_be_started_or_is_not_there_is_told_and_holds_nothing_up() {
+fn one_that_cannot_be_started_or_is_not_there_is_reported_and_holds_nothing_up() {
     let project = Project::new(&script());
     let log = project.outside().join("fault.log");
     let home = user_home(&project);
@@ -120,8 +120,11 @@ fn one_that_cannot_be_started_or_is_not_there_is_told_and_holds_nothing_up() {
     let client = open(&project);
     let session = free(&client);
     session.run("go");
-    let told = notices(&session);
-    assert!(told.contains("does without the MCP server `fault`") && told.contains("ended"), "{told}");
-    assert!(told.contains("`nowhere`: there is no such server"), "{told}");
+    let reported = notices(&session);
+    assert!(
+        reported.contains("does without the MCP server `fault`") && reported.contains("ended"),
+        "{reported}"
+    );
+    assert!(reported.contains("`nowhere`: there is no such server"), "{reported}");
     assert!(results(&project)[0].1, "the tool is not there: {:?}", results(&project));
 }

@@ -280,7 +280,7 @@ fn a_server_in_the_network_that_goes_away_is_reached_again() {
 }
 
 #[test]
-fn a_server_that_wants_a_token_is_told_as_one() {
+fn a_server_that_wants_a_token_is_reported_as_one() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     std::thread::spawn(move || {

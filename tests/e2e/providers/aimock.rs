@@ -113,7 +113,7 @@ fn a_stream_that_is_cut_is_no_answer() {
 }
 
 #[test]
-fn an_error_is_told_in_the_servers_words() {
+fn an_error_is_reported_in_the_servers_words() {
     let fixtures = |_: &Project| {
         let error = json!({ "error": { "message": "the prompt smells", "type": "invalid_request_error" }, "status": 400 });
         vec![json!({ "match": { "userMessage": "smell" }, "response": error })]

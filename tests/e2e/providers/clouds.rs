@@ -80,7 +80,7 @@ fn an_aws_profile_of_the_shared_files_signs_requests() {
 }
 
 #[test]
-fn a_wrong_identity_is_told_without_its_secret() {
+fn a_wrong_identity_is_reported_without_its_secret() {
     let project = project();
     let mut profile = bedrock();
     profile["baseUrl"] = json!(project.model.base_url());

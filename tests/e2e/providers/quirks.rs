@@ -56,7 +56,7 @@ fn the_limit_of_an_answer_has_the_name_that_the_server_knows() {
 }
 
 #[test]
-fn a_model_without_a_system_role_is_told_in_the_prompt() {
+fn a_model_without_a_system_role_is_reported_in_the_prompt() {
     let asked =
         reads(&project("no_system_role", json!(true)), json!({ "capabilities": { "systemRole": false } }));
     let first = &asked[0]["messages"][0];

@@ -192,7 +192,7 @@ fn a_session_is_resumed_with_its_sealed_data() {
 }
 
 #[test]
-fn a_conversation_goes_on_after_a_compaction_and_in_a_fork() {
+fn a_conversation_continues_after_a_compaction_and_in_a_fork() {
     for quirk in STRICT {
         let pair = Pair::new(quirk);
         let client = pair.connect();

@@ -43,7 +43,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Does in each repository what the person does afterwards.
-    pub(super) fn go_on(&self) {
+    pub(super) fn proceed(&self) {
         let script = self.script(|attack| {
             let npm = if attack.npm { "npm" } else { "" };
             format!("bash -c {} next \"$PWD\" {npm}", quoted(NEXT))

@@ -201,7 +201,7 @@ fn play(rules: Rules) {
         let leaked = results.iter().filter(|(text, _)| text.contains("SECRET"));
         wrong.extend(leaked.map(|(text, _)| format!("{}: a secret was shown: {text}", plot.name)));
         wrong.extend(shown.iter().filter_map(forgery).map(|text| format!("{}: forged: {text}", plot.name)));
-        stage.scene.go_on("ws", &Attack { name: plot.name, setup: "", script: "", npm: true });
+        stage.scene.proceed("ws", &Attack { name: plot.name, setup: "", script: "", npm: true });
         wrong
             .extend(stage.damage().into_iter().map(|damage| format!("{}: {damage}: {results:?}", plot.name)));
     }
@@ -281,7 +281,7 @@ fn nothing_that_the_model_planted_by_commands_runs_afterwards() {
     for (number, attack) in attacks.iter().enumerate() {
         let shown = run(&session, &format!("attack {number}"));
         let texts: Vec<String> = shown.iter().map(Value::to_string).collect();
-        stage.scene.go_on(&folder(number), attack);
+        stage.scene.proceed(&folder(number), attack);
         let damage = stage.damage();
         wrong.extend(damage.into_iter().map(|damage| format!("{}: {damage}: {texts:?}", attack.name)));
     }

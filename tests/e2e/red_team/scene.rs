@@ -116,7 +116,7 @@ impl Scene {
     }
 
     /// Does what the person does afterwards in a folder of the scene.
-    pub(super) fn go_on(&self, folder: &str, attack: &Attack) {
+    pub(super) fn proceed(&self, folder: &str, attack: &Attack) {
         let folder = self.path(folder);
         let npm = if attack.npm { "npm" } else { "" };
         let arguments = ["-c", NEXT, "next", folder.to_str().unwrap(), npm];

@@ -19,9 +19,9 @@ static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| {
 /// Called once, before anything else.
 #[unsafe(no_mangle)]
 pub extern "C" fn LLVMFuzzerInitialize(_count: *mut i32, _arguments: *mut *mut *mut u8) -> i32 {
-    let tell = panic::take_hook();
+    let report = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
-        tell(panic);
+        report(panic);
         process::abort();
     }));
     0

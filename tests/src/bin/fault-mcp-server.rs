@@ -160,8 +160,9 @@ impl Server {
             }
             "environment" => {
                 let names = ["GIVEN", "ANTHROPIC_API_KEY", "CLAUDE_PROJECT_DIR"];
-                let told = names.map(|name| format!("{name}={}", std::env::var(name).unwrap_or_default()));
-                answer(id, text(&told.join("\n")));
+                let reported =
+                    names.map(|name| format!("{name}={}", std::env::var(name).unwrap_or_default()));
+                answer(id, text(&reported.join("\n")));
             }
             "huge" => {
                 let size = usize::try_from(arguments["size"].as_u64().unwrap_or(1)).unwrap();

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "50bcad008850bee245f32a9ebce1d7f263c9084cb06f0581c73f93a43e3b6b4d"
+M.schema_hash = "c6607670792668a74926c04dfd48ab7789f596b5038ac4d70bdf2fbfb213c857"
 
 return M

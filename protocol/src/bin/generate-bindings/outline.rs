@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_fields_and_any_json_are_told_apart_from_the_rest() {
+    fn absent_fields_and_any_json_are_distinguished_from_the_rest() {
         let schema = json!({
             "type": "object",
             "properties": { "input": { "description": "d" }, "rest": { "type": "array", "items": true } },

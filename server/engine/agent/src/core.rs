@@ -104,10 +104,10 @@ impl Core {
         match prepared {
             Ok(line) => {
                 let at = line.written;
-                self.events.tell(at, events, |seq| self.write_line(line, seq));
+                self.events.report(at, events, |seq| self.write_line(line, seq));
             }
             Err(error) => {
-                self.events.tell(Timestamp::now(), events, |_| {});
+                self.events.report(Timestamp::now(), events, |_| {});
                 self.journal.note_refused(&error);
             }
         }

@@ -602,7 +602,7 @@ impl Edits {
 
     /// Enters the user's edits of a text; true when they moved hunks.
     fn enter_typing(&self, book: &mut EditBook, target: &Target, edits: &[TextEdit]) -> bool {
-        let (typed, moves) = book.ledger.tell_apart(target, edits);
+        let (typed, moves) = book.ledger.distinguish(target, edits);
         if !typed.is_empty() {
             self.enter(book, LedgerEntry::Typed { target: target.clone(), steps: vec![typed] }, None);
         }

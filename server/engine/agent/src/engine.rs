@@ -208,7 +208,7 @@ impl Engine {
     }
 
     /// Reads the extensions again in the background, where settings may have changed plugins.
-    pub fn look_at_plugins(&self) {
+    pub fn inspect_plugins(&self) {
         lock(&self.extensions).values().filter_map(WeakExtensions::upgrade).for_each(|one| one.look_again());
     }
 
@@ -335,7 +335,7 @@ impl Engine {
         folders: &[AbsPath],
         id: &SessionId,
     ) -> Result<Arc<Session>, SessionError> {
-        self.load_session_telling(folders, id, None, |_| {}).await
+        self.load_session_reporting(folders, id, None, |_| {}).await
     }
 
     /// As [`Engine::load_session`]. The events after number `since` are kept, as far as they are kept at all; while a long
@@ -343,17 +343,17 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::load_session`].
-    pub async fn load_session_telling(
+    pub async fn load_session_reporting(
         &self,
         folders: &[AbsPath],
         id: &SessionId,
         since: Option<u64>,
-        tell: impl Fn(LoadProgress) + Send + 'static,
+        report: impl Fn(LoadProgress) + Send + 'static,
     ) -> Result<Arc<Session>, SessionError> {
         let (engine, folders, id) = (self.clone(), folders.to_vec(), id.clone());
         unbroken(async move {
             let loading = engine.loading.lock().await;
-            match engine.load(&folders, &id, since, tell).await? {
+            match engine.load(&folders, &id, since, report).await? {
                 LoadedSession::Live(session) => Ok(session),
                 LoadedSession::Opened(session, preparing) => {
                     engine.make_ready(&session, preparing, loading).await;
@@ -370,7 +370,7 @@ impl Engine {
         folders: &[AbsPath],
         id: &SessionId,
         since: Option<u64>,
-        tell: impl Fn(LoadProgress) + Send + 'static,
+        report: impl Fn(LoadProgress) + Send + 'static,
     ) -> Result<LoadedSession, SessionError> {
         if let Ok(session) = self.session(id) {
             return Ok(LoadedSession::Live(session));
@@ -381,7 +381,7 @@ impl Engine {
         }
         let (path, folder) = self.stored_journal(folders, id)?;
         let (disk, beginning) = (Arc::clone(&self.disk), self.beginning_there(id, folder).await?);
-        let open = move |path: &Path| open_session(&disk, path, &beginning, since, &tell);
+        let open = move |path: &Path| open_session(&disk, path, &beginning, since, &report);
         let opened = in_background(path, open).await?;
         let preparing = self.prepare(id);
         Ok(LoadedSession::Opened(self.start(opened), preparing))

@@ -48,7 +48,7 @@ impl SessionExtensions {
     pub(crate) async fn refresh(&self) {
         let found = self.live.now().await;
         let catalog = self.with_touched(&found.catalog).await;
-        let requests = catalog.wishes().chain(found.agents.wishes()).cloned().collect();
+        let requests = catalog.trust_requests().chain(found.agents.trust_requests()).cloned().collect();
         self.gate.set_extension_requests(requests);
         *lock(&self.catalog) = catalog;
         *lock(&self.agents) = Arc::clone(&found.agents);

@@ -73,7 +73,7 @@ impl SessionModels {
         effort: Option<Effort>,
         waiting: &[TrustRequest],
     ) -> ModelOverride {
-        let waits = waiting.iter().any(|wish| wish.key == MODEL_KEY);
+        let waits = waiting.iter().any(|trust_request| trust_request.key == MODEL_KEY);
         if !waits {
             return ModelOverride { model: model.map(|name| self.named(name)), effort, waits };
         }

@@ -398,7 +398,7 @@ async fn safe_calls_run_together_at_most_ten_and_results_come_in_call_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_kind_of_failed_call_becomes_an_error_result_and_the_loop_goes_on() {
+async fn every_kind_of_failed_call_becomes_an_error_result_and_the_loop_continues() {
     let mut invalid = call("c1", "Probe", "");
     if let Block::ToolUse { input_error, .. } = &mut invalid {
         *input_error = Some("expected `,` at column 3".into());
@@ -496,7 +496,7 @@ async fn cancelling_one_call_leaves_its_siblings_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fault_is_tried_again_and_told_and_a_lasting_one_ends_the_turn() {
+async fn a_fault_is_tried_again_and_reported_and_a_lasting_one_ends_the_turn() {
     let fault = || Say::Fail(ModelError::new(ModelErrorKind::Server, "overloaded"));
     let bench = Bench::new(vec![
         fault(),
@@ -527,7 +527,7 @@ async fn a_fault_is_tried_again_and_told_and_a_lasting_one_ends_the_turn() {
 /// Wherever the server is killed, and whichever line of the journal is lost: the rest is a session that continues with
 /// a valid history.
 #[tokio::test(start_paused = true)]
-async fn a_session_killed_after_any_record_or_missing_any_goes_on() {
+async fn a_session_killed_after_any_record_or_missing_any_continues() {
     let bench = Bench::new(vec![
         Say::Answer(vec![
             text("looking"),

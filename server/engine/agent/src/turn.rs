@@ -247,7 +247,7 @@ impl<'a> TurnLoop<'a> {
                 Ok(decided) => decided,
                 Err(end) => return end,
             };
-            if let Err(end) = self.go_on(why, pause).await {
+            if let Err(end) = self.proceed(why, pause).await {
                 return end;
             }
         }
@@ -262,12 +262,12 @@ impl<'a> TurnLoop<'a> {
                 if draft.kind == QuestionKind::Rest {
                     let text =
                         draft.questions.first().map(|asked| asked.question.clone()).unwrap_or_default();
-                    let goes_on = rest_for_turn(self.turn, draft, Some(id), self.cancel).await;
-                    return self.end_unless_rested(goes_on, text);
+                    let continues = rest_for_turn(self.turn, draft, Some(id), self.cancel).await;
+                    return self.end_unless_rested(continues, text);
                 }
                 return {
-                    let goes_on = self.lets_go_on(draft, Some(id)).await;
-                    self.end_unless(goes_on, Pause::Limit)
+                    let continues = self.lets_proceed(draft, Some(id)).await;
+                    self.end_unless(continues, Pause::Limit)
                 };
             }
         };
@@ -285,32 +285,32 @@ impl<'a> TurnLoop<'a> {
         let (usage, text) = (Usage::default(), String::new());
         let answer = ModelAnswer { stop_reason: StopReason::ToolUse, usage, calls, cut: CutPart::Text, text };
         match next(DecisionPoint::ToolsRan, &self.facts(&answer, false)) {
-            NextStep::AskModel { why, pause } => self.go_on(why, pause).await,
-            NextStep::RunTools => self.go_on(CallReason::Results, None).await,
+            NextStep::AskModel { why, pause } => self.proceed(why, pause).await,
+            NextStep::RunTools => self.proceed(CallReason::Results, None).await,
             NextStep::Stop(end) => Err(end),
         }
     }
 
     /// Prepares the next model call; the end of the turn when the user declines.
-    async fn go_on(&mut self, why: CallReason, pause: Option<Pause>) -> Result<(), TurnEnd> {
+    async fn proceed(&mut self, why: CallReason, pause: Option<Pause>) -> Result<(), TurnEnd> {
         if let Some(pause) = pause {
-            let goes_on = self.goes_on(pause).await;
-            self.end_unless(goes_on, pause)?;
+            let continues = self.continues(pause).await;
+            self.end_unless(continues, pause)?;
         }
         self.turn.conversation.timed(Phase::Next, || self.prepare(why));
         Ok(())
     }
 
-    fn end_unless(&self, goes_on: bool, pause: Pause) -> Result<(), TurnEnd> {
-        match goes_on {
+    fn end_unless(&self, continues: bool, pause: Pause) -> Result<(), TurnEnd> {
+        match continues {
             true => Ok(()),
             false if self.cancel.is_cancelled() => Err(TurnEnd::Cancelled),
             false => Err(pause.end()),
         }
     }
 
-    fn end_unless_rested(&mut self, goes_on: bool, failure: String) -> Result<(), TurnEnd> {
-        match goes_on {
+    fn end_unless_rested(&mut self, continues: bool, failure: String) -> Result<(), TurnEnd> {
+        match continues {
             true => Ok(()),
             false if self.cancel.is_cancelled() => Err(TurnEnd::Cancelled),
             false => {
@@ -330,15 +330,15 @@ impl<'a> TurnLoop<'a> {
             let until = retry::reset(error, &profile.retry_policy(), Timestamp::now())?;
             Some((profile.host(), until))
         });
-        let mut goes_on = false;
+        let mut continues = false;
         if let Some((host, until)) = until {
             let draft = QuestionDraft::rest(ending::resting(&host, until), until);
-            goes_on = rest_for_turn(self.turn, draft, None, self.cancel).await;
+            continues = rest_for_turn(self.turn, draft, None, self.cancel).await;
         }
-        if !goes_on && !self.cancel.is_cancelled() {
+        if !continues && !self.cancel.is_cancelled() {
             report(self.turn, error, attempts);
         }
-        self.end_unless_rested(goes_on, error.to_string())
+        self.end_unless_rested(continues, error.to_string())
     }
 
     /// Asks the model for an answer, also after rests; the end of the turn if absent.
@@ -503,7 +503,7 @@ impl<'a> TurnLoop<'a> {
     }
 
     /// Asks the user whether the turn continues, and makes room for it when it does.
-    async fn goes_on(&mut self, pause: Pause) -> bool {
+    async fn continues(&mut self, pause: Pause) -> bool {
         let question = match pause {
             Pause::Limit => format!("The turn has made {} model calls. Continue?", self.model_calls),
             Pause::Cost => {
@@ -523,11 +523,11 @@ impl<'a> TurnLoop<'a> {
                 format!("The provider paused the answer {times} times in a row. Continue?")
             }
         };
-        self.lets_go_on(QuestionDraft::turn_limit(question), None).await
+        self.lets_proceed(QuestionDraft::turn_limit(question), None).await
     }
 
     /// Asks whether the turn continues; `again` is the question of an earlier run of the session.
-    async fn lets_go_on(&mut self, draft: QuestionDraft, again: Option<QuestionId>) -> bool {
+    async fn lets_proceed(&mut self, draft: QuestionDraft, again: Option<QuestionId>) -> bool {
         let reply = ask_for_turn(self.turn, draft, again, self.cancel).await;
         let said = reply.as_ref().and_then(|reply| reply.answers.as_ref()?.first()?.labels.first());
         if said.is_none_or(|label| label != LIMIT_GO_ON) {

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn line_endings_are_told_apart() {
+    fn line_endings_are_distinguished() {
         for (text, ending, dominant) in [
             ("a", LineEnding::None, None),
             ("a\nb\n", LineEnding::Lf, Some("\n")),

@@ -140,8 +140,8 @@ impl SharedWatcher {
             if event.as_ref().is_ok_and(is_reading) {
                 return;
             }
-            let told = heard_by.lock().told(event);
-            told.into_iter().for_each(|(hear, event)| hear(event));
+            let reported = heard_by.lock().reported(event);
+            reported.into_iter().for_each(|(hear, event)| hear(event));
         })?;
         Ok(Self { watcher: Mutex::new(watcher), known })
     }
@@ -209,7 +209,7 @@ impl ListenerTable {
     }
 
     /// The subscribers, with their folders under the names that they use.
-    fn told(&self, event: notify::Result<Event>) -> Vec<(Arc<FolderListener>, notify::Result<Event>)> {
+    fn reported(&self, event: notify::Result<Event>) -> Vec<(Arc<FolderListener>, notify::Result<Event>)> {
         let event = match event {
             Ok(event) if event.need_rescan() => return self.all(|| Ok(event.clone())),
             Ok(event) => event,
@@ -227,11 +227,11 @@ impl ListenerTable {
                 }
             }
         }
-        let told = paths.into_iter().filter_map(|(hearer, paths)| {
+        let reported = paths.into_iter().filter_map(|(hearer, paths)| {
             let event = Event { paths, ..event.clone() };
             Some((Arc::clone(self.hearers.get(&hearer)?), Ok(event)))
         });
-        told.collect()
+        reported.collect()
     }
 
     fn all(

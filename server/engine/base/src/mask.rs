@@ -85,7 +85,7 @@ pub fn masked_variable(name: &str, value: &Value) -> Value {
 
 /// The request of a file under a key, without the secrets in it.
 #[must_use]
-pub fn masked_wish(key: &str, text: &str) -> String {
+pub fn masked_trust_request(key: &str, text: &str) -> String {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let Some(Ok(value)) = values.next() else { return masked_text(text) };
     let rest = &text[values.byte_offset()..];
@@ -294,8 +294,8 @@ mod tests {
         ] {
             assert_eq!(masked_text(text), text);
         }
-        assert_eq!(masked_wish("env.PATH", "\"/opt/bin\""), "\"/opt/bin\"");
-        assert_eq!(masked_wish("permissions.allow", "Bash(ls *)"), "Bash(ls *)");
+        assert_eq!(masked_trust_request("env.PATH", "\"/opt/bin\""), "\"/opt/bin\"");
+        assert_eq!(masked_trust_request("permissions.allow", "Bash(ls *)"), "Bash(ls *)");
     }
 
     #[test]
@@ -343,15 +343,15 @@ mod tests {
             for value in &values {
                 let shown = masked("any", value).to_string();
                 prop_assert!(!shown.contains(&secret), "{shown}");
-                let shown = masked_wish("any.thing", &value.to_string());
+                let shown = masked_trust_request("any.thing", &value.to_string());
                 prop_assert!(!shown.contains(&secret), "{shown}");
                 let shown = masked_text(&value.to_string());
                 prop_assert!(!shown.contains(&secret), "{shown}");
             }
             for text in [
-                masked_wish("env.INNOCENT", &json!(secret).to_string()),
-                masked_wish("permissions.allow", &format!("Bash(curl --token={secret} *)")),
-                masked_wish("shell", &format!("curl -H 'X-Key: {secret}'\nls")),
+                masked_trust_request("env.INNOCENT", &json!(secret).to_string()),
+                masked_trust_request("permissions.allow", &format!("Bash(curl --token={secret} *)")),
+                masked_trust_request("shell", &format!("curl -H 'X-Key: {secret}'\nls")),
             ] {
                 prop_assert!(!text.contains(&secret), "{text}");
             }
@@ -359,7 +359,7 @@ mod tests {
 
         /// Even a short secret never leaves where its place says that it is one.
         #[test]
-        fn a_short_secret_never_leaves_where_its_place_tells(secret in "[a-zA-Z]{2}[0-9]{2}[A-Z]{1,6}") {
+        fn a_short_secret_never_leaves_where_its_place_reports(secret in "[a-zA-Z]{2}[0-9]{2}[A-Z]{1,6}") {
             for value in [
                 json!({ "env": { "ANY": secret } }),
                 json!({ "headers": { "any": secret } }),

@@ -380,7 +380,7 @@ impl Question {
 
     /// The answers beside their questions, one a line.
     #[must_use]
-    pub fn told(&self, answers: &[InquiryAnswer]) -> String {
+    pub fn reported(&self, answers: &[InquiryAnswer]) -> String {
         let mut text = String::new();
         for (inquiry, picked) in self.draft.questions.iter().zip(answers) {
             let said = [picked.labels.join(", "), picked.words().unwrap_or_default().to_owned()];
@@ -528,7 +528,7 @@ mod tests {
     #[test]
     fn the_model_reads_choice_and_words_beside_the_question() {
         let reply = reply(&["red"], Some("dark"));
-        assert_eq!(question(false).told(&reply.answers.unwrap()), "- Which? → red; dark\n");
+        assert_eq!(question(false).reported(&reply.answers.unwrap()), "- Which? → red; dark\n");
     }
 
     #[test]

@@ -135,7 +135,7 @@ fn by_name(name: &str, arguments: &[CommandWord]) -> Effect {
         "find" => finds(arguments),
         "sed" => prints(arguments),
         _ => programs::find(name).is_some_and(|program| {
-            program.tells == CallEffect::Looks && looks(name, &program.known, arguments)
+            program.reports == CallEffect::Looks && looks(name, &program.known, arguments)
         }),
     };
     if looks {
@@ -143,7 +143,7 @@ fn by_name(name: &str, arguments: &[CommandWord]) -> Effect {
     }
     let edits = programs::find(name).is_some_and(|program| {
         let split = program.known.split(arguments);
-        program.tells == CallEffect::Edits && split.known && split.operands.iter().all(|word| word.literal)
+        program.reports == CallEffect::Edits && split.known && split.operands.iter().all(|word| word.literal)
     });
     if edits { Effect::FileEdit } else { Effect::Other }
 }

@@ -356,8 +356,8 @@ impl LineWalker {
             let reason = format!("its braces stand for more than {} words", braces::MAX_WORDS);
             self.unknown(slice, reason, false);
         }
-        let told = raw.redirects.iter().any(|redirect| matches!(redirect, Redirect::Text));
-        let reads_text = told && raw.words.iter().any(|word| wrappers::is_shell(&word.text));
+        let reported = raw.redirects.iter().any(|redirect| matches!(redirect, Redirect::Text));
+        let reads_text = reported && raw.words.iter().any(|word| wrappers::is_shell(&word.text));
         if danger::fetches_a_script(raw) || reads_text && self.fetching {
             self.danger(slice, "runs what it fetches from the network");
         }

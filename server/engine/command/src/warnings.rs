@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_does_is_named_wherever_it_stands_in_the_line() {
+    fn what_a_command_does_is_named_wherever_it_is_in_the_line() {
         let rows = [
             ("rm -rf build dist", "deletes folders with all they contain, write-protected files too"),
             ("cd a && rm -r b", "deletes folders with all they contain"),

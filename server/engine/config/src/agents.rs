@@ -85,7 +85,7 @@ pub struct AgentType {
     /// The file it is from; `None` when it is built in.
     pub file: Option<AbsPath>,
     /// Its trust requests: a project file gets none of them by itself.
-    pub wishes: Vec<TrustRequest>,
+    pub trust_requests: Vec<TrustRequest>,
 }
 
 /// Where sub-agents of a type keep notes from one task to the next.
@@ -186,8 +186,8 @@ impl AgentTypes {
     }
 
     /// The trust requests of project files.
-    pub fn wishes(&self) -> impl Iterator<Item = &TrustRequest> {
-        self.iter().flat_map(|agent| &agent.wishes)
+    pub fn trust_requests(&self) -> impl Iterator<Item = &TrustRequest> {
+        self.iter().flat_map(|agent| &agent.trust_requests)
     }
 
     /// The type of that name, whatever its letter case.

@@ -120,7 +120,7 @@ pub struct Extension {
     /// The hooks that count once it was used.
     pub hooks: Option<FileHooks>,
     /// Its trust requests: a workspace file gets none of them by itself.
-    pub wishes: Vec<TrustRequest>,
+    pub trust_requests: Vec<TrustRequest>,
     /// The unsupported keys of its front matter, for people.
     pub notes: Vec<String>,
     /// Whether no file was touched yet of those that it is for.
@@ -208,8 +208,8 @@ impl Catalog {
     }
 
     /// The trust requests of their files.
-    pub fn wishes(&self) -> impl Iterator<Item = &TrustRequest> {
-        self.all().flat_map(|extension| &extension.wishes)
+    pub fn trust_requests(&self) -> impl Iterator<Item = &TrustRequest> {
+        self.all().flat_map(|extension| &extension.trust_requests)
     }
 
     /// Whether there is nothing the model may use.

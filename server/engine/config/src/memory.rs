@@ -315,7 +315,7 @@ impl<'a> Loader<'a> {
             let (head, body) = rules::split(&text);
             let rule = base.map(|base| InstructionRule::of(path, scope, base, head)).transpose();
             rule.map(|rule| (rule.flatten(), body.to_owned()))
-                .map_err(|reason| OmittedFile { reason, is_told: true })
+                .map_err(|reason| OmittedFile { reason, is_reported: true })
         });
         match read {
             Ok((Some(rule), _)) => {
@@ -332,9 +332,9 @@ impl<'a> Loader<'a> {
         &mut self,
         path: &AbsPath,
         scope: InstructionScope,
-        OmittedFile { reason, is_told }: OmittedFile,
+        OmittedFile { reason, is_reported }: OmittedFile,
     ) {
-        if is_told {
+        if is_reported {
             let shown = self.shown(path);
             self.memory.problems.push(format!("The instructions in {shown} are left out: {reason}."));
         }
@@ -359,23 +359,25 @@ impl<'a> Loader<'a> {
         scope: InstructionScope,
         is_found: bool,
     ) -> Result<String, OmittedFile> {
-        let told = |reason: String| OmittedFile { reason, is_told: true };
+        let reported = |reason: String| OmittedFile { reason, is_reported: true };
         if self.excludes.is_match(path.as_path()) || self.excludes.is_match(real.as_path()) {
             let reason = "`claudeMdExcludes` names it".to_owned();
-            return Err(OmittedFile { reason, is_told: false });
+            return Err(OmittedFile { reason, is_reported: false });
         }
-        (self.may_give)(path).and_then(|()| (self.may_give)(real)).map_err(told)?;
+        (self.may_give)(path).and_then(|()| (self.may_give)(real)).map_err(reported)?;
         let is_of_project = || self.is_of_project(real) || (is_found && self.is_beside(path, real));
         if scope == InstructionScope::Project && !is_of_project() {
             let advice = "import it from a file of your own, such as ~/.kode/AGENTS.md, to allow it";
-            return Err(told(format!("it is outside the workspace; {advice}")));
+            return Err(reported(format!("it is outside the workspace; {advice}")));
         }
         let read = regular::read_start_resolved(real.as_path(), MAX_READ);
-        let bytes = read.map_err(|error| told(format!("it cannot be read: {error}")))?;
+        let bytes = read.map_err(|error| reported(format!("it cannot be read: {error}")))?;
         if bytes.len() as u64 == MAX_READ {
             return Ok(String::from_utf8_lossy(&bytes).into_owned());
         }
-        encoding::decode(&bytes).map(|decoded| decoded.text).map_err(|_| told("it is not text".to_owned()))
+        encoding::decode(&bytes)
+            .map(|decoded| decoded.text)
+            .map_err(|_| reported("it is not text".to_owned()))
     }
 
     /// Whether a file lies where a project may point: in the workspace or its repository.
@@ -479,7 +481,7 @@ impl<'a> Loader<'a> {
 pub struct OmittedFile {
     reason: String,
     /// Whether the user is notified, or has asked for it.
-    is_told: bool,
+    is_reported: bool,
 }
 
 /// A folder and those it lies in, the outermost first.

@@ -185,12 +185,12 @@ pub trait PolicySource: Send + Sync {
     }
 
     /// Whether the user has approved exactly this, which a file of the workspace asks for.
-    fn is_approved(&self, _wish: &TrustRequest) -> bool {
+    fn is_approved(&self, _trust_request: &TrustRequest) -> bool {
         false
     }
 
     /// Whether the user does not want to be asked about this again.
-    fn is_put_off(&self, _wish: &TrustRequest) -> bool {
+    fn is_put_off(&self, _trust_request: &TrustRequest) -> bool {
         false
     }
 
@@ -198,7 +198,7 @@ pub trait PolicySource: Send + Sync {
     ///
     /// # Errors
     /// [`KeepRuleError`]; nothing is approved then.
-    fn approve_wishes(&self, _wishes: &[TrustRequest]) -> Result<(), KeepRuleError> {
+    fn approve_trust_requests(&self, _trust_requests: &[TrustRequest]) -> Result<(), KeepRuleError> {
         Err(KeepRuleError::NoSettings)
     }
 

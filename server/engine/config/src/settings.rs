@@ -139,7 +139,7 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WithheldSetting {
     /// The requests for approval, or the approved ones, for [`Trust::approve`].
-    pub wish: TrustRequest,
+    pub trust_request: TrustRequest,
     /// Its place.
     pub source: RuleSource,
 }
@@ -147,9 +147,10 @@ pub struct WithheldSetting {
 impl WithheldSetting {
     /// The trust requests of a workspace file that is no file of settings.
     #[must_use]
-    pub fn of_file(wish: TrustRequest) -> Self {
-        let source = RuleSource { layer: SettingsLayer::Project, file: Some(wish.file.clone()), place: None };
-        Self { wish, source }
+    pub fn of_file(trust_request: TrustRequest) -> Self {
+        let source =
+            RuleSource { layer: SettingsLayer::Project, file: Some(trust_request.file.clone()), place: None };
+        Self { trust_request, source }
     }
 }
 
@@ -496,7 +497,7 @@ impl Settings {
     }
 
     /// Makes the settings stale once one of these files changes.
-    fn look_at(&mut self, files: impl Iterator<Item = AbsPath>) {
+    fn inspect(&mut self, files: impl Iterator<Item = AbsPath>) {
         for file in files {
             let stamp = SettingsStamp::of(&file);
             self.named.push((file, stamp));
@@ -545,9 +546,9 @@ pub(crate) fn runs_script_in(folder: &AbsPath, hook: &serde_json::Value) -> bool
 }
 
 /// The files of the workspace that something which needs approval names. Blocks on the disk.
-pub(crate) fn files_named_by(wish: &TrustRequest) -> impl Iterator<Item = AbsPath> {
-    let text = serde_json::Value::String(wish.text.clone());
-    scripts::named_files(&wish.root, &text).into_iter().map(|file| file.path)
+pub(crate) fn files_named_by(trust_request: &TrustRequest) -> impl Iterator<Item = AbsPath> {
+    let text = serde_json::Value::String(trust_request.text.clone());
+    scripts::named_files(&trust_request.root, &text).into_iter().map(|file| file.path)
 }
 
 fn file_system_root(file: &AbsPath) -> AbsPath {

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_comes_back_as_long_as_the_journal_goes_on() {
+    fn a_base_comes_back_as_long_as_the_journal_continues() {
         let folder = tempfile::tempdir().unwrap();
         let journal = folder.path().join("journal");
         std::fs::write(&journal, "line 1 ab\nline 2\n").unwrap();

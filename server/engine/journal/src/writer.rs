@@ -219,7 +219,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::whole_length`].
-    pub fn begin_anew(&self) -> io::Result<u64> {
+    pub fn start_over(&self) -> io::Result<u64> {
         let mut writer = self.shared.writer.lock();
         writer.end.flush()?;
         writer.payloads.clear();

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_never_answers_costs_the_limit_and_is_told_to_stop() {
+    async fn a_server_that_never_answers_costs_the_limit_and_is_reported_to_stop() {
         let mut peer = peer(1 << 16);
         let asked = peer.ask("slow");
         let request = peer.receive().await;

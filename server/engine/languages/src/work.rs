@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_search_for_files_goes_on_until_the_server_logs_its_end() {
+    async fn a_search_for_files_continues_until_the_server_logs_its_end() {
         let log = |work: &ServerWork, text: &str| {
             work.take("window/logMessage", &json!({ "type": 3, "message": text }));
         };

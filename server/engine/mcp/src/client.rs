@@ -211,17 +211,21 @@ impl ClientHandler for ServerHandler {
         Ok(form.result(reply.as_ref()))
     }
 
-    async fn on_progress(&self, told: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
-        let share = match told.total.filter(|total| *total > 0.0) {
-            Some(total) => format!("{} of {total}", told.progress),
-            None => told.progress.to_string(),
+    async fn on_progress(
+        &self,
+        reported: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        let share = match reported.total.filter(|total| *total > 0.0) {
+            Some(total) => format!("{} of {total}", reported.progress),
+            None => reported.progress.to_string(),
         };
-        let text = match told.message.as_deref().map(str::trim).filter(|message| !message.is_empty()) {
+        let text = match reported.message.as_deref().map(str::trim).filter(|message| !message.is_empty()) {
             Some(message) => format!("{share}: {message}"),
             None => share,
         };
         let text: String = text.chars().take(MAX_PROGRESS).collect();
-        let call = self.calls().get(&told.progress_token).cloned();
+        let call = self.calls().get(&reported.progress_token).cloned();
         match call {
             Some(call) => {
                 call.sign();
@@ -229,21 +233,21 @@ impl ClientHandler for ServerHandler {
             }
             None => {
                 let mut early = self.early.lock();
-                early.retain(|(of, _)| *of != told.progress_token);
+                early.retain(|(of, _)| *of != reported.progress_token);
                 if early.len() >= MAX_EARLY {
                     early.pop_front();
                 }
-                early.push_back((told.progress_token, text));
+                early.push_back((reported.progress_token, text));
             }
         }
     }
 
     async fn on_logging_message(
         &self,
-        told: LoggingMessageNotificationParam,
+        reported: LoggingMessageNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        tracing::debug!(server = self.server, level = ?told.level, "a server logs something");
+        tracing::debug!(server = self.server, level = ?reported.level, "a server logs something");
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {

@@ -21,7 +21,7 @@ struct FilePolicy {
 impl PolicySource for FilePolicy {
     fn current(&self) -> Arc<Policy> {
         let policy = self.settings.current();
-        let is_approved = |wish: &TrustRequest| self.settings.is_approved(wish);
+        let is_approved = |trust_request: &TrustRequest| self.settings.is_approved(trust_request);
         let servers = self.file.settled(&is_approved);
         let declared = Arc::new(Declarations { servers, ..Declarations::clone(&policy.declared) });
         Arc::new(Policy { declared, ..Policy::clone(&policy) })

@@ -67,7 +67,7 @@ impl Servers {
         })?;
         let got = got.map_err(|error| failure::of_request(server, &error))?;
         let parts = got.messages.into_iter().flat_map(|message| {
-            let (text, images) = result::told(vec![message.content]);
+            let (text, images) = result::reported(vec![message.content]);
             let text = (!text.is_empty()).then_some(McpPromptPart::Text(text));
             text.into_iter().chain(images.into_iter().map(McpPromptPart::Image))
         });

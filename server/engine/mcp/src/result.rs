@@ -43,7 +43,7 @@ pub(crate) fn output(
     bounds: &ResultBounds<'_>,
 ) -> Result<ToolOutput, ToolError> {
     let CallToolResult { content, structured_content, is_error, .. } = result;
-    let (mut text, images) = told(content);
+    let (mut text, images) = reported(content);
     if let Some(structured) = &structured_content
         && text.trim().is_empty()
         && images.is_empty()
@@ -68,7 +68,7 @@ pub(crate) fn output(
 }
 
 /// Contents as text and pictures.
-pub(crate) fn told(content: Vec<ContentBlock>) -> (String, Vec<Image>) {
+pub(crate) fn reported(content: Vec<ContentBlock>) -> (String, Vec<Image>) {
     let (mut parts, mut images) = (Vec::new(), Vec::new());
     for block in content {
         match block {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_content_is_told() {
+    fn every_kind_of_content_is_reported() {
         let pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
         let output = plain(json!({ "content": [
             { "type": "text", "text": "one" },

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_says_otherwise_than_first_is_told_until_it_is_accepted() {
+    fn what_a_tool_says_otherwise_than_first_is_reported_until_it_is_accepted() {
         let folder = tempfile::tempdir().unwrap();
         let state = AbsPath::new(folder.path()).unwrap();
         let none: [&str; 0] = [];

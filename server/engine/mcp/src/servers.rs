@@ -91,7 +91,7 @@ struct ServerTable {
     members: BTreeMap<u64, ServerListener>,
     next_member: u64,
     /// Their states in the last report.
-    told: Vec<ServerInfo>,
+    reported: Vec<ServerInfo>,
     /// Problems with entries, for people.
     left_out: Option<String>,
     /// Their offer, as of a revision.
@@ -184,7 +184,7 @@ impl Servers {
         state.next_member += 1;
         state.members.insert(id, listener);
         // A new listener gets the state of all of them.
-        state.told.clear();
+        state.reported.clear();
         ServerMember { servers: Arc::clone(self), id }
     }
 
@@ -502,10 +502,10 @@ impl Servers {
             servers.iter().map(|server| ServerInfo { latency: None, ..server.clone() }).collect();
         let members: Vec<_> = {
             let mut state = self.state.lock();
-            if state.told == news {
+            if state.reported == news {
                 return;
             }
-            state.told = news;
+            state.reported = news;
             state.members.values().cloned().collect()
         };
         for listener in members {

@@ -294,11 +294,11 @@ fn is_version(rest: &str) -> bool {
         let is_date = part.chars().all(|char| char.is_ascii_digit());
         let is_number = part.strip_prefix('v').is_some_and(|number| number.parse::<u32>().is_ok());
         VERSION_WORDS.contains(&part) || is_number || is_date
-    }) && (rest.is_empty() || rest.split('-').any(is_telling))
+    }) && (rest.is_empty() || rest.split('-').any(is_reporting))
 }
 
 /// A lone small number after a name is another model: `opus-4-9` is no version of `opus-4`.
-fn is_telling(part: &str) -> bool {
+fn is_reporting(part: &str) -> bool {
     part.len() >= MIN_DATE_DIGITS || part.starts_with('v')
 }
 

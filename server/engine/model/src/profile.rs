@@ -180,9 +180,9 @@ impl Profile {
     /// Whether a connection that was made for `other` serves this profile as well.
     pub(crate) fn connects_as(&self, other: &Self) -> bool {
         // Ollama gets the window with every request; no other provider does.
-        let is_told = self.provider == Provider::Ollama;
+        let is_reported = self.provider == Provider::Ollama;
         let same = |one: &Self| Self {
-            context_window: if is_told { one.context_window } else { 0 },
+            context_window: if is_reported { one.context_window } else { 0 },
             window_source: WindowSource::Assumed,
             max_tokens: 0,
             ..one.clone()

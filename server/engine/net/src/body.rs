@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_type_is_looked_at() {
+    fn what_has_no_type_is_inspected() {
         let html = page(None, b"\n<!DOCTYPE HTML><h1>Hi</h1>").unwrap();
         assert_eq!((html.content_type.as_str(), html.text.as_str()), ("text/html", "# Hi"));
         assert_eq!(page(None, b"just <b>text").unwrap().text, "just <b>text");

@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_is_told_from_the_rest() {
+    fn loopback_is_distinguished_from_the_rest() {
         for (url, expected) in [
             ("http://127.0.0.1:1/", true),
             ("http://127.9.9.9/", true),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_told_once() {
+    fn causes_are_reported_once() {
         let inner = std::io::Error::other("connection refused");
         let outer = std::io::Error::other(inner);
         assert_eq!(causes(&outer), "connection refused");

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_answer_wins_and_the_second_is_told_who_gave_it() {
+    async fn the_first_answer_wins_and_the_second_is_reported_who_gave_it() {
         let broker = broker();
         let prompt = prompt(vec![Scope::Once]);
         let id = prompt.id.clone();

@@ -283,7 +283,7 @@ impl Worktree {
     }
 
     /// The text about it for its sub-agent.
-    pub fn told(&self, cwd: &AbsPath) -> String {
+    pub fn reported(&self, cwd: &AbsPath) -> String {
         format!(
             "# Your worktree\nYou work in a git worktree of your own, on the branch `{}`, which begins at the commit {}. Your \
              working directory is `{cwd}`. What is not committed in the workspace itself (`{}`) is not in it. The workspace you \

@@ -145,8 +145,9 @@ fn mended(text: &str, may_close: bool) -> Option<String> {
     if in_string || !open.is_empty() {
         // A text or a number at the end may have been longer, and half a path is another path; after a comma something
         // was to come.
-        let may_go_on = in_string || comma || mended.trim_end().ends_with(|last: char| last.is_ascii_digit());
-        if !may_close || may_go_on {
+        let may_proceed =
+            in_string || comma || mended.trim_end().ends_with(|last: char| last.is_ascii_digit());
+        if !may_close || may_proceed {
             return None;
         }
         mended.extend(open.into_iter().rev());

@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_are_too_long_are_told_from_the_rest() {
+    fn requests_that_are_too_long_are_distinguished_from_the_rest() {
         use ModelErrorKind::{BadRequest, ContextTooLong, Payment, RateLimited, Server};
         for (status, code, words, expected) in [
             (400, "context_length_exceeded", "", ContextTooLong),

@@ -214,7 +214,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(3600);
 
     #[tokio::test]
-    async fn a_refused_key_is_asked_for_anew_once() {
+    async fn a_refused_key_is_asked_for_again_once() {
         let folder = tempfile::tempdir().unwrap();
         let model = keyed(folder.path(), "old\nnew\nnever\n", "new", LONG).await;
         assert_eq!(ask(&model).await.unwrap(), "old new");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_old_key_is_asked_for_anew() {
+    async fn an_old_key_is_asked_for_again() {
         let folder = tempfile::tempdir().unwrap();
         let model = keyed(folder.path(), "same\nsame\nsame\n", "same", Duration::ZERO).await;
         for left in [2, 1] {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_helper_that_prints_nothing_or_no_key_is_told() {
+    async fn a_helper_that_prints_nothing_or_no_key_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         for (keys, expected) in [("", "printed nothing"), ("a\u{7f}b\n", "characters that cannot be sent")] {
             let model = keyed(folder.path(), keys, "k", LONG).await;

@@ -31,9 +31,9 @@ pub(super) struct NewestLimits(Mutex<Vec<UsageWindow>>);
 impl NewestLimits {
     /// Takes in what the headers of an answer tell, if they tell anything.
     pub(super) fn note(&self, headers: &HeaderMap) {
-        let told = read(headers, Timestamp::now());
-        if !told.is_empty() {
-            *self.0.lock() = told;
+        let reported = read(headers, Timestamp::now());
+        if !reported.is_empty() {
+            *self.0.lock() = reported;
         }
     }
 
@@ -83,12 +83,12 @@ mod tests {
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
-        let told = read(&headers.collect(), now).into_iter();
-        told.map(|window| (window.name, window.used, window.resets.map(|at| at.to_string()))).collect()
+        let reported = read(&headers.collect(), now).into_iter();
+        reported.map(|window| (window.name, window.used, window.resets.map(|at| at.to_string()))).collect()
     }
 
     #[test]
-    fn windows_are_read_as_each_provider_tells_them() {
+    fn windows_are_read_as_each_provider_reports_them() {
         let at = |text: &str| Some(text.to_owned());
         assert_eq!(windows(&[]), []);
         assert_eq!(

@@ -139,8 +139,8 @@ impl Model for Responses {
             let error = match self.exchange.run(&body, answer, &mut sink, cancel).await {
                 Ok(response) => {
                     // The server's copy holds the reminders as well, which are for one request alone.
-                    let goes_on = features.stored && request.reminders.is_empty();
-                    if let (Some(id), true) = (&response.id, goes_on && resumable.load(Ordering::Acquire)) {
+                    let continues = features.stored && request.reminders.is_empty();
+                    if let (Some(id), true) = (&response.id, continues && resumable.load(Ordering::Acquire)) {
                         self.kept.remember(id.clone(), &request.messages, request.messages.len());
                     }
                     return Ok(response);

@@ -58,13 +58,13 @@ impl Model for TextualModel {
         on_delta: &mut DeltaSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<ModelResponse, ModelError> {
-        let told = request::told(request);
+        let reported = request::reported(request);
         if request.tools.is_empty() {
-            return self.model.stream(&told, on_delta, cancel).await;
+            return self.model.stream(&reported, on_delta, cancel).await;
         }
         let ids = CallIds::of(&request.messages);
         let mut shown = TextualReader::new(ids.clone(), on_delta);
-        let ended = self.model.stream(&told, &mut |delta| shown.show(delta), cancel).await;
+        let ended = self.model.stream(&reported, &mut |delta| shown.show(delta), cancel).await;
         match ended {
             Ok(response) => {
                 shown.end(arguments::may_close(&response.stop_reason));

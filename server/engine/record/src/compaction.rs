@@ -170,7 +170,7 @@ impl StoredMessages {
 
 impl CompactedWindow {
     /// Whether a text replaces its messages.
-    pub fn tells(&self) -> bool {
+    pub fn reports(&self) -> bool {
         !self.compaction.head.is_empty()
     }
 }

@@ -68,7 +68,7 @@ impl FakeEditor {
         document.text = Rope::from_str(text);
         document.version += 1;
         let after = document.clone();
-        self.tell(&documents, &DocumentEvent::Changed { before, after: after.clone(), edits: None });
+        self.report(&documents, &DocumentEvent::Changed { before, after: after.clone(), edits: None });
         Some(after)
     }
 
@@ -85,32 +85,32 @@ impl FakeEditor {
         document.text = Rope::from_str(&apply_edits(&document.text.to_string(), &edits));
         document.version += 1;
         let after = document.clone();
-        self.tell(&documents, &DocumentEvent::Changed { before, after, edits: Some(edits) });
+        self.report(&documents, &DocumentEvent::Changed { before, after, edits: Some(edits) });
     }
 
     /// The user opens a document.
     pub fn open(&self, document: DocumentSnapshot) {
         let mut documents = self.documents.lock();
         documents.push(document.clone());
-        self.tell(&documents, &DocumentEvent::Opened(document));
+        self.report(&documents, &DocumentEvent::Opened(document));
     }
 
     fn close(&self, target: &Target) {
         let mut documents = self.documents.lock();
         let place = documents.iter().position(|document| document.target() == *target).unwrap();
         let closed = documents.remove(place);
-        self.tell(&documents, &DocumentEvent::Closed(closed));
+        self.report(&documents, &DocumentEvent::Closed(closed));
     }
 
     fn save(&self, target: &Target, by_user: bool) {
         let documents = self.documents.lock();
         let document = documents.iter().find(|document| document.target() == *target).unwrap().clone();
         std::fs::write(document.path.as_ref().unwrap(), document.text.to_string()).unwrap();
-        self.tell(&documents, &DocumentEvent::Saved { document, by_user });
+        self.report(&documents, &DocumentEvent::Saved { document, by_user });
     }
 
     /// Tells the observers while the documents are locked.
-    fn tell(&self, _locked: &MutexGuard<'_, Vec<DocumentSnapshot>>, event: &DocumentEvent) {
+    fn report(&self, _locked: &MutexGuard<'_, Vec<DocumentSnapshot>>, event: &DocumentEvent) {
         let observers = self.observers.lock();
         observers.iter().filter_map(Weak::upgrade).for_each(|observer| observer.observe(event));
     }

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_call_touches_is_told_from_its_arguments_or_not_at_all() {
+    fn what_a_call_touches_is_distinguished_from_its_arguments_or_not_at_all() {
         let directory = AbsPath::new("/w").unwrap();
         let resolve = |path: &str| Some(Target::File(directory.join(path)));
         let of = |tool, input| declared(tool, &input, &directory, &resolve);

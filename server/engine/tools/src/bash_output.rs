@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn output_is_told_once_with_the_state() {
+    async fn output_is_reported_once_with_the_state() {
         let fixture = Fixture::new();
         let context = fixture.context();
         begin(&fixture, &context, "echo begun; until [ -e go-on ]; do sleep 0.01; done; echo over; exit 2")

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_editor_that_does_not_tell_is_an_error_with_another_way() {
+    async fn an_editor_that_does_not_report_is_an_error_with_another_way() {
         let error = Fixture::new().run(Diagnostics, json!({})).await.unwrap_err();
         assert!(error.message.contains("no editor") && error.hint.contains("command"), "{error:?}");
         let error = Fixture::new().run(Diagnostics, json!({ "path": "" })).await.unwrap_err();

@@ -232,7 +232,7 @@ fn read_stream(
     path: &str,
     context: &CallContext,
 ) -> Result<(ReadOutcome, TextStream), ToolError> {
-    let mut told = 0;
+    let mut reported = 0;
     let is_editable = stream.is_editable();
     let mut total = None;
     while is_editable || !page.has_more() {
@@ -245,9 +245,9 @@ fn read_stream(
             break;
         };
         page.feed(piece);
-        while told + PROGRESS_LINES <= page.shown() {
-            told += PROGRESS_LINES;
-            (context.progress)(format!("Read {told} lines of {path}"));
+        while reported + PROGRESS_LINES <= page.shown() {
+            reported += PROGRESS_LINES;
+            (context.progress)(format!("Read {reported} lines of {path}"));
         }
     }
     let too_long = (!is_editable).then(|| stream.size());
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_is_exact_and_says_where_to_go_on() {
+    async fn a_page_is_exact_and_says_where_to_proceed() {
         let rig = ToolRig::new();
         let lines: String = (1..=5_000).map(|number| format!("line {number}\n")).collect();
         rig.write("a.txt", lines);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_empty_file_and_an_offset_past_the_end_are_told() {
+    async fn an_empty_file_and_an_offset_past_the_end_are_reported() {
         let rig = ToolRig::new();
         rig.write("empty.txt", "");
         rig.write("a.txt", "one\ntwo\n");
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn unsaved_text_is_read_and_a_guessed_encoding_is_told() {
+    async fn unsaved_text_is_read_and_a_guessed_encoding_is_reported() {
         let rig = ToolRig::new();
         rig.write("a.txt", "saved");
         rig.open("a.txt", "unsaved");

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_search_that_goes_on_reports_at_most_every_interval() {
+    async fn a_search_that_continues_reports_at_most_every_interval() {
         let fixture = Fixture::new();
         let context = fixture.context();
         let (begin, begun) = tokio::sync::oneshot::channel();

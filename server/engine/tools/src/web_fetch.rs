@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_redirect_to_another_host_is_told_and_not_followed() {
+    async fn a_redirect_to_another_host_is_reported_and_not_followed() {
         let server = Server::start(|_| Answer::redirect(301, "https://other.example/x")).await;
         let output = Fixture::new().run(tool(), json!({ "url": server.url("/") })).await.unwrap();
         assert!(output.model_text.contains("\nhttps://other.example/x\n"), "{}", output.model_text);

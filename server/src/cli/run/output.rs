@@ -140,7 +140,7 @@ impl Printer {
             None if answer.is_empty() => {}
             None => terminal::answer(answer.trim_end())?,
         }
-        self.tell_refused()
+        self.report_refused()
     }
 
     fn result(
@@ -184,7 +184,7 @@ impl Printer {
     }
 
     /// Lists the denied calls for the user.
-    fn tell_refused(&mut self) -> io::Result<()> {
+    fn report_refused(&mut self) -> io::Result<()> {
         let named: Vec<_> = self.refused.iter().take(MAX_NAMED).map(|call| printable(&call.title)).collect();
         match self.refused.len() {
             0 => Ok(()),
@@ -194,7 +194,7 @@ impl Printer {
     }
 
     /// Prints the cost of the turn, and how to continue.
-    pub(super) fn go_on_hint(&mut self, begun: &RunSession) {
+    pub(super) fn proceed_hint(&mut self, begun: &RunSession) {
         if self.format != OutputFormat::Text || !self.screen.is_live() {
             return;
         }

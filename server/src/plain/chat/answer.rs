@@ -91,7 +91,7 @@ struct AnswerWriter {
     refusals: u32,
     pause: Duration,
     /// Whether the user knows that the document is shown late.
-    told_late: bool,
+    reported_late: bool,
 }
 
 /// Writes an answer until it is whole, or the document takes no more. Nothing waits for it.
@@ -111,13 +111,13 @@ pub(super) fn start(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>, begi
             over: false,
             refusals: 0,
             pause: PAUSE,
-            told_late: false,
+            reported_late: false,
             front_end,
         };
         let stopped = match first {
             FirstEdit::Prompt { base, edit } => writing.make_place(base, edit).await,
             FirstEdit::Again => {
-                writing.look_at_all(Arc::clone(&session)).await;
+                writing.inspect_all(Arc::clone(&session)).await;
                 Ok(())
             }
         };
@@ -130,7 +130,7 @@ pub(super) fn start(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>, begi
         let was_left = writing.front_end.chats.end(&writing.uri);
         if let Err(stopped) = stopped {
             tracing::info!(uri = %writing.uri, "an answer is no longer written into its document");
-            writing.tell_stopped(&stopped).await;
+            writing.report_stopped(&stopped).await;
             if was_left {
                 writing.show().await;
             }
@@ -179,7 +179,7 @@ impl AnswerWriter {
                     // The session has ended; what it said is all there is.
                     Ok(None) => self.over = true,
                     Err(_) => match self.session.upgrade() {
-                        Some(session) => self.look_at_all(session).await,
+                        Some(session) => self.inspect_all(session).await,
                         None => self.over = true,
                     },
                 },
@@ -231,7 +231,7 @@ impl AnswerWriter {
     }
 
     /// Takes what the session knows of the turn, where events were missed.
-    async fn look_at_all(&mut self, session: Arc<Session>) {
+    async fn inspect_all(&mut self, session: Arc<Session>) {
         // Items that have left memory are read from the disk.
         let looking = tokio::task::spawn_blocking(move || session.snapshot(LOOKED_AT));
         let Ok(snapshot) = looking.await else { return };
@@ -349,16 +349,16 @@ impl AnswerWriter {
             return outcome;
         }
         let was_left = self.front_end.chats.be_late(&self.uri);
-        if !self.told_late {
+        if !self.reported_late {
             let text = "the editor does not show the latest text of the answer yet in";
             let then = "The answer continues there when it does, and is shown here when it is complete.";
-            self.tell(&format!("{text} {}. {then}", self.name())).await;
+            self.report(&format!("{text} {}. {then}", self.name())).await;
         }
         if was_left {
             self.show().await;
         }
         let outcome = editing.await;
-        self.told_late = true;
+        self.reported_late = true;
         self.front_end.chats.be_in_time(&self.uri);
         outcome
     }
@@ -371,7 +371,7 @@ impl AnswerWriter {
         self.uri.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default()
     }
 
-    async fn tell_stopped(&self, stopped: &StopCause) {
+    async fn report_stopped(&self, stopped: &StopCause) {
         let name = self.name();
         let text = match stopped {
             StopCause::Closed => format!(
@@ -387,10 +387,10 @@ impl AnswerWriter {
                 printable(reason)
             ),
         };
-        self.tell(&text).await;
+        self.report(&text).await;
     }
 
-    async fn tell(&self, text: &str) {
+    async fn report(&self, text: &str) {
         self.front_end.connection.client.show_message(MessageType::WARNING, format!("Kode: {text}")).await;
     }
 
@@ -475,7 +475,7 @@ mod tests {
                 over: false,
                 refusals: 0,
                 pause: PAUSE,
-                told_late: false,
+                reported_late: false,
             }
         }
 
@@ -484,7 +484,7 @@ mod tests {
             let mut events = self.log.subscribe(0, Vec::new());
             tokio::spawn(async move {
                 if let Err(stopped) = writing.follow(&mut events).await {
-                    writing.tell_stopped(&stopped).await;
+                    writing.report_stopped(&stopped).await;
                 }
             });
         }
@@ -550,16 +550,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_goes_on_where_the_editor_shows_it_much_later_and_nothing_of_it_is_lost_or_there_twice()
-    {
+    async fn an_answer_continues_where_the_editor_shows_it_much_later_and_nothing_of_it_is_lost_or_there_twice()
+     {
         let mut editor = Editor::new(place).await;
         editor.says("One.\n");
         editor.write();
         let late = editor.asked("workspace/applyEdit").await;
         editor.says("One.\nTwo.\n");
-        let told = editor.asked("window/showMessage").await;
-        let told = told["params"]["message"].as_str().unwrap();
-        assert!(told.contains("talk.kode.md") && told.contains("continues there"), "{told}");
+        let reported = editor.asked("window/showMessage").await;
+        let reported = reported["params"]["message"].as_str().unwrap();
+        assert!(reported.contains("talk.kode.md") && reported.contains("continues there"), "{reported}");
         assert!(
             !editor.front_end.chats.leave(&editor.session),
             "the answer is shown the plain way meanwhile"
@@ -604,9 +604,9 @@ mod tests {
         editor.write();
         editor.asked("workspace/applyEdit").await;
         for expected in ["continues there", "neither answered"] {
-            let told = editor.asked("window/showMessage").await;
-            let told = told["params"]["message"].as_str().unwrap();
-            assert!(told.contains(expected), "no {expected:?} in {told}");
+            let reported = editor.asked("window/showMessage").await;
+            let reported = reported["params"]["message"].as_str().unwrap();
+            assert!(reported.contains(expected), "no {expected:?} in {reported}");
         }
     }
 }

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_is_what_stands_below_the_last_heading() {
+    fn the_prompt_is_what_is_below_the_last_heading() {
         for (text, expected) in [
             ("", ""),
             ("just ask", "just ask"),

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_written_once_however_often_it_is_told() {
+    fn an_item_is_written_once_however_often_it_is_reported() {
         let (said, call) = (message("one"), ended("Read", CallState::Completed, ""));
         let again = [said.clone(), said.clone(), call.clone(), call, said];
         assert_eq!(all(&again), "one\n\n- `Read`\n");

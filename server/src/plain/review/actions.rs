@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn two_sessions_in_one_document_are_told_apart() {
+    fn two_sessions_in_one_document_are_distinguished() {
         let one = session("Fix the typo", file("a\nb\n").applied("a\n", "", 0..1));
         let two = session("Rename\nit", file("a\nb\n").proposed("a\n", "A\n", 0));
         let found = given(&[one.clone(), two.clone()], &request(0, json!({})), EDITOR);

@@ -70,11 +70,11 @@ fn action(prompt: &PermissionPrompt, choice: &Choice, diagnostics: &[Diagnostic]
     }
     let name = if choice.allow { "kode.allow" } else { "kode.deny" };
     let title = format!("Kode: {}: {}", choice.label, short(&prompt.title));
-    let told: Vec<_> = diagnostics.iter().filter(|told| is_of(told, prompt)).cloned().collect();
+    let reported: Vec<_> = diagnostics.iter().filter(|reported| is_of(reported, prompt)).cloned().collect();
     CodeAction {
         title: title.clone(),
         kind: Some(KIND),
-        diagnostics: (!told.is_empty()).then_some(told),
+        diagnostics: (!reported.is_empty()).then_some(reported),
         command: Some(Command { title, command: name.to_owned(), arguments: Some(vec![argument]) }),
         ..CodeAction::default()
     }
@@ -223,9 +223,9 @@ mod tests {
         let waiting = [prompt("One", &[Scope::Once]), prompt("Two", &[Scope::Once])];
         assert_eq!(given(&waiting, &json!({ "triggerKind": 2 })).len(), 0);
         assert_eq!(given(&waiting, &json!({ "only": ["source"] })).len(), 0);
-        let told = serde_json::to_value(diagnostic(&waiting[0], Range::default())).unwrap();
-        let given = given(&waiting, &json!({ "only": ["quickfix"], "diagnostics": [told] }));
-        assert_eq!(given[0]["diagnostics"], json!([told]));
+        let reported = serde_json::to_value(diagnostic(&waiting[0], Range::default())).unwrap();
+        let given = given(&waiting, &json!({ "only": ["quickfix"], "diagnostics": [reported] }));
+        assert_eq!(given[0]["diagnostics"], json!([reported]));
         assert_eq!(given[2].get("diagnostics"), None);
     }
 }

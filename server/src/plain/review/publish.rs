@@ -38,7 +38,7 @@ const NEWEST_ITEMS: usize = 32;
 pub(crate) struct ReviewPublisher {
     state: Mutex<PublisherState>,
     /// Held during a notification, so that the newest comes last.
-    telling: tokio::sync::Mutex<()>,
+    reporting: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -145,7 +145,7 @@ impl ReviewPublisher {
 }
 
 /// Shows a list to the user of a client that leaves watching to us.
-pub(crate) fn tell(connection: &ClientConnection, text: &str) {
+pub(crate) fn report(connection: &ClientConnection, text: &str) {
     if connection.facts.get().is_some_and(|facts| facts.kode.events) {
         return;
     }
@@ -154,7 +154,7 @@ pub(crate) fn tell(connection: &ClientConnection, text: &str) {
 }
 
 async fn publish(front_end: &Arc<PlainFrontEnd>) {
-    let _one_after_the_other = front_end.publisher.telling.lock().await;
+    let _one_after_the_other = front_end.publisher.reporting.lock().await;
     let problems = problems(front_end).await;
     let mut now = if wanted(front_end) { current(front_end) } else { Vec::new() };
     for (uri, found) in prompts::current(front_end).into_iter().chain(settings::current(front_end, &problems))
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_cleared_what_has_moved_is_told_and_what_is_the_same_is_not() {
+    fn what_is_gone_is_cleared_what_has_moved_is_reported_and_what_is_the_same_is_not() {
         let uri = |name: &str| Url::parse(&format!("file:///{name}")).unwrap();
         let mut published = BTreeMap::new();
         let first = vec![
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_the_end_nothing_is_told() {
+    async fn after_the_end_nothing_is_reported() {
         let (mut client, front_end) = connect().await;
         ReviewPublisher::hunks_changed(&front_end);
         client.request(1, "shutdown", serde_json::Value::Null).await;
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn typing_in_a_document_without_hunks_tells_nothing() {
+    async fn typing_in_a_document_without_hunks_reports_nothing() {
         let (mut client, front_end) = connect().await;
         let uri = Url::parse("file:///a").unwrap();
         ReviewPublisher::text_changed(&front_end, &uri);

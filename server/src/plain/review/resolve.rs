@@ -72,8 +72,12 @@ pub(crate) fn resolve(
     if begun.is_empty() {
         let nothing = ResolveError::Nothing { action: action.verb() };
         // A conflict is more useful than the report that another session has nothing to do.
-        let telling = refused.iter().position(|error| *error != nothing).unwrap_or_default();
-        return Err(error::resolve(if refused.is_empty() { nothing } else { refused.swap_remove(telling) }));
+        let reporting = refused.iter().position(|error| *error != nothing).unwrap_or_default();
+        return Err(error::resolve(if refused.is_empty() {
+            nothing
+        } else {
+            refused.swap_remove(reporting)
+        }));
     }
     refused.retain(|error| !matches!(error, ResolveError::Nothing { .. }));
     let problems: Vec<_> = refused.iter().map(ToString::to_string).collect();

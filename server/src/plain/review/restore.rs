@@ -138,7 +138,7 @@ async fn carry_out(
     if restore.dry_run {
         let preview = session.edits().preview_restore(checkpoint, what, restore.user_edits).await?;
         let answer = previewed(&preview, |target| path(session, target));
-        super::publish::tell(connection, answer["text"].as_str().unwrap_or_default());
+        super::publish::report(connection, answer["text"].as_str().unwrap_or_default());
         return Ok(answer);
     }
     let id = session.edits().restore(checkpoint, what, restore.user_edits)?;

@@ -68,9 +68,9 @@ fn cut_to(before: Option<PromptReport>, now: PromptReport) -> Option<u64> {
         let is_cut = fills_power && power >= MIN_WINDOW && counted >= reported * CUT_AT_ONCE;
         return is_cut.then_some(power);
     };
-    let stands_still = (reported - before.reported as f64).abs() <= reported * SAME;
+    let rests = (reported - before.reported as f64).abs() <= reported * SAME;
     let has_grown = counted >= before.counted as f64 * GROWN;
-    let is_cut = stands_still && has_grown && counted >= reported * CUT_AGAIN && now.reported >= MIN_WINDOW;
+    let is_cut = rests && has_grown && counted >= reported * CUT_AGAIN && now.reported >= MIN_WINDOW;
     // Windows are mostly powers of two; any other is the exact value.
     is_cut.then_some(if fills_power { power } else { now.reported })
 }

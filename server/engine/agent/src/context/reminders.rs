@@ -46,9 +46,9 @@ pub(super) struct Reminders(Mutex<ReminderMemory>);
 struct ReminderMemory {
     counts: BTreeMap<ReminderCategory, ReminderCounts>,
     /// Changes by others that the model may not know yet.
-    untold: Vec<OutsideChange>,
+    unreported: Vec<OutsideChange>,
     /// The number of answers at the last reminder of them.
-    told_at: Option<u64>,
+    reported_at: Option<u64>,
 }
 
 /// How many reminders of a category went out.
@@ -77,12 +77,12 @@ impl ReminderMemory {
 
     /// Adds changes by others; an answer since the last reminder shows that the model knows the earlier ones.
     fn take_in(&mut self, changes: Vec<OutsideChange>, answers: u64) {
-        if self.told_at.take_if(|told_at| *told_at != answers).is_some() {
-            self.untold.clear();
+        if self.reported_at.take_if(|reported_at| *reported_at != answers).is_some() {
+            self.unreported.clear();
         }
         for change in changes {
-            self.untold.retain(|known| known.target != change.target);
-            self.untold.push(change);
+            self.unreported.retain(|known| known.target != change.target);
+            self.unreported.push(change);
         }
     }
 }
@@ -219,15 +219,15 @@ impl ContextBuilder {
         let mut inner = lock(&self.reminders.0);
         // Changes of the whole session are for its own conversation.
         if agent.is_none() {
-            let is_told = |call: &&ToolCallItem| {
+            let is_reported = |call: &&ToolCallItem| {
                 call.state == CallState::Completed && MODE_TOOLS.contains(&call.name.as_str())
             };
-            if !unseen_calls(thread).iter().any(is_told) {
+            if !unseen_calls(thread).iter().any(is_reported) {
                 facts.mode = state.config.mode_known.map(|known| (known, state.config.mode));
             }
             let workspace = &self.environment.workspace;
             inner.take_in(workspace.take_changes(), state.answers);
-            facts.changed = workspace.reminder(&inner.untold);
+            facts.changed = workspace.reminder(&inner.unreported);
             let can_write = tools.iter().any(|tool| tool.name == TODO_WRITE);
             facts.todos = todo_reminder(state, stale).filter(|_| can_write);
         }
@@ -237,7 +237,7 @@ impl ContextBuilder {
                 continue;
             }
             match kind {
-                ReminderKind::FilesChanged => inner.told_at = Some(state.answers),
+                ReminderKind::FilesChanged => inner.reported_at = Some(state.answers),
                 ReminderKind::SessionStart => self.publish_todo(TodoReminderReason::Initial),
                 ReminderKind::TodoChanged => self.publish_todo(TodoReminderReason::Changed),
                 ReminderKind::TodoStale => self.publish_todo(TodoReminderReason::Stale),

@@ -348,9 +348,9 @@ async fn the_model_hears_once_what_became_of_its_changes() {
     let first = bench.hunks("a.txt")[0].clone();
     bench.resolve(Selection::Hunks(vec![first]), ReviewAction::Undo, AmendedPolicy::Ask).await;
     bench.types("a.txt", "rei", "rey");
-    let told = bench.news().unwrap();
+    let reported = bench.news().unwrap();
     for expected in ["`a.txt` at line 1: undone\n  -1\n  +one", "at line 3: changed\n  -drei\n  +drey"] {
-        assert!(told.contains(expected), "{told}");
+        assert!(reported.contains(expected), "{reported}");
     }
     bench.session.edits().enter_given_news(&bench.turn);
     assert_eq!(bench.news(), None);
@@ -463,7 +463,7 @@ async fn a_change_that_comes_late_is_the_agents() {
 }
 
 #[tokio::test]
-async fn where_the_user_wrote_into_what_stands_on_a_hunk_both_stay() {
+async fn where_the_user_wrote_into_what_is_on_a_hunk_both_stay() {
     let mut bench = EditBench::new();
     bench.rig.open("a.txt", "start\nend\n");
     bench.agent("a.txt", vec![edit(6..6, "aaa\nfoo\nbbb\n")]).await.unwrap();

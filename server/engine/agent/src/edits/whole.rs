@@ -91,7 +91,7 @@ async fn turns_that_the_conversation_has_lost_are_still_restored_with_the_files(
 }
 
 #[tokio::test]
-async fn after_going_back_the_session_is_named_told_and_trusted_as_if_the_rest_had_not_been() {
+async fn after_going_back_the_session_is_named_reported_and_trusted_as_if_the_rest_had_not_been() {
     let mut bench = EditBench::new();
     bench.rig.write("a.txt", "one\ntwo\n");
     let first = bench.asks("first words");
@@ -111,7 +111,7 @@ async fn after_going_back_the_session_is_named_told_and_trusted_as_if_the_rest_h
 }
 
 #[tokio::test]
-async fn what_was_told_in_turns_that_are_gone_is_told_again() {
+async fn what_was_reported_in_turns_that_are_gone_is_reported_again() {
     let mut bench = EditBench::new();
     bench.rig.open("a.txt", "one\ntwo\n");
     bench.asks("first");
@@ -123,7 +123,7 @@ async fn what_was_told_in_turns_that_are_gone_is_told_again() {
     assert_eq!(bench.news(), None);
     bench.restores(&second, RestoreWhat::Conversation, UserEdits::Keep).await;
     bench.restart().await;
-    assert!(bench.news().is_some_and(|told| told.contains("`a.txt` at line 2: undone")));
+    assert!(bench.news().is_some_and(|reported| reported.contains("`a.txt` at line 2: undone")));
 }
 
 #[tokio::test]

@@ -89,10 +89,10 @@ impl Engine {
         folders: &[AbsPath],
         id: &SessionId,
         since: Option<u64>,
-        tell: impl Fn(LoadProgress) + Send + 'static,
+        report: impl Fn(LoadProgress) + Send + 'static,
     ) -> Result<AttachedSession, SessionError> {
         let (engine, folders, id) = (self.clone(), folders.to_vec(), id.clone());
-        unbroken(async move { engine.attach_to(&folders, &id, since, tell).await }).await
+        unbroken(async move { engine.attach_to(&folders, &id, since, report).await }).await
     }
 
     async fn attach_to(
@@ -100,13 +100,13 @@ impl Engine {
         folders: &[AbsPath],
         id: &SessionId,
         since: Option<u64>,
-        tell: impl Fn(LoadProgress) + Send + 'static,
+        report: impl Fn(LoadProgress) + Send + 'static,
     ) -> Result<AttachedSession, SessionError> {
         let loading = self.loading.lock().await;
         if let Some(following) = self.following(id) {
             return Ok(AttachedSession::Following(following));
         }
-        match self.load(folders, id, since, tell).await {
+        match self.load(folders, id, since, report).await {
             Ok(LoadedSession::Live(session)) => Ok(AttachedSession::Live(session)),
             Ok(LoadedSession::Opened(session, preparing)) => {
                 self.make_ready(&session, preparing, loading).await;
@@ -339,8 +339,8 @@ impl Engine {
     /// Notes who writes a session, and answers those who want to, until it is closed.
     pub(super) fn hold(&self, session: &Arc<Session>, lease: Lease) {
         let writer = SessionWriter::this(&lock(&self.client));
-        let told = Event::LeaseChanged { writer: Some(Box::new(writer.clone())), is_mine: true };
-        session.events().tell_aside(told);
+        let reported = Event::LeaseChanged { writer: Some(Box::new(writer.clone())), is_mine: true };
+        session.events().report_aside(reported);
         let holder = LeaseHolder {
             session: Arc::clone(session),
             lease,

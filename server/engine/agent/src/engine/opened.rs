@@ -53,7 +53,7 @@ pub(super) fn open_session(
     path: &Path,
     beginning: &Record,
     since: Option<u64>,
-    tell: &dyn Fn(LoadProgress),
+    report: &dyn Fn(LoadProgress),
 ) -> Result<OpenedSession, SessionError> {
     // Opened first: from then on no other process writes it. It is not created: it may be deleted just now.
     let (journal, blobs) = match (open_journal(disk, path, OpenMode::Existing), beginning) {
@@ -66,7 +66,7 @@ pub(super) fn open_session(
     };
     let began = Instant::now();
     let source = open::OpeningSource { disk: &**disk, journal: path, blobs: &blobs, beginning };
-    let opening = open::open(&source, since, tell)
+    let opening = open::open(&source, since, report)
         .map_err(|source| SessionError::Storage { path: path.to_path_buf(), source })?;
     let open::OpenedJournal { replay, ledger, mut base, read } = opening;
     let took = began.elapsed();

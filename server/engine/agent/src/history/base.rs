@@ -128,7 +128,7 @@ impl SessionHistory {
             return Err(io::Error::other("older entries must be read from the journal first"));
         }
         let skipped = lock(&self.base.newest).skipped;
-        let offset = self.core.journal().begin_anew()?;
+        let offset = self.core.journal().start_over()?;
         let newest = self.core.events().newest();
         let content = base::encode(&BaseContent { state: &*state, ledger: &book.ledger, skipped, newest })?;
         let shelf = state.shelf().cloned();

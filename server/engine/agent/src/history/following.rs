@@ -96,11 +96,11 @@ impl FollowedSession {
         log: Option<Arc<EventLog>>,
     ) -> io::Result<Option<Arc<Self>>> {
         let mut tail = JournalTail::new(path);
-        let told_until = log.as_ref().map_or(0, |log| log.newest());
-        let (replay, read) = fold(&mut tail, Some(beginning), |stamp, told| {
+        let reported_until = log.as_ref().map_or(0, |log| log.newest());
+        let (replay, read) = fold(&mut tail, Some(beginning), |stamp, reported| {
             // This process has published and numbered its own records.
-            if let Some(log) = log.as_ref().filter(|_| stamp.seq >= told_until) {
-                tell(log, stamp, told.to_vec());
+            if let Some(log) = log.as_ref().filter(|_| stamp.seq >= reported_until) {
+                report(log, stamp, reported.to_vec());
             }
         });
         read?;
@@ -126,7 +126,7 @@ impl FollowedSession {
 
     /// Begins to follow: publishes the writer, and then the new records.
     pub(crate) fn start(self: &Arc<Self>) {
-        self.tell_writer();
+        self.report_writer();
         tokio::spawn(follow(Arc::clone(self)));
     }
 
@@ -202,7 +202,7 @@ impl FollowedSession {
     /// # Errors
     /// The error of the system.
     pub async fn review(self: &Arc<Self>) -> io::Result<Vec<FileReview>> {
-        self.look_at_changes(Ledger::review).await
+        self.inspect_changes(Ledger::review).await
     }
 
     /// A side of a file with such hunks, as far as they are recorded, empty where that side is no file; `None` when the file
@@ -215,10 +215,10 @@ impl FollowedSession {
             changes.review_of(&target)?;
             Some(side_of(changes, &target, side).unwrap_or_default())
         };
-        self.look_at_changes(look).await
+        self.inspect_changes(look).await
     }
 
-    async fn look_at_changes<T: Send + 'static>(
+    async fn inspect_changes<T: Send + 'static>(
         self: &Arc<Self>,
         look: impl FnOnce(&Ledger) -> T + Send + 'static,
     ) -> io::Result<T> {
@@ -291,7 +291,7 @@ impl FollowedSession {
         PendingRequests::default()
             .events_since(&before)
             .into_iter()
-            .for_each(|event| self.log.tell_aside(event));
+            .for_each(|event| self.log.report_aside(event));
     }
 
     fn read_on(&self, reading: &mut TailPosition) -> io::Result<()> {
@@ -299,7 +299,7 @@ impl FollowedSession {
         let grown = tail.read(|stamp, record| self.add(stamp, record, is_headless))?;
         match grown {
             Growth::Further => Ok(()),
-            Growth::Replaced => self.begin_anew(reading),
+            Growth::Replaced => self.start_over(reading),
         }
     }
 
@@ -316,8 +316,8 @@ impl FollowedSession {
             inner.state = state;
             self.log.lose();
         }
-        let told = inner.state.apply(record);
-        tell(&self.log, stamp, told);
+        let reported = inner.state.apply(record);
+        report(&self.log, stamp, reported);
     }
 
     fn warn(&self, read: io::Result<()>) {
@@ -337,7 +337,7 @@ impl FollowedSession {
     }
 
     /// Reads the journal that replaced the known one. Where that fails, reading continues from there.
-    fn begin_anew(&self, reading: &mut TailPosition) -> io::Result<()> {
+    fn start_over(&self, reading: &mut TailPosition) -> io::Result<()> {
         let mut tail = JournalTail::new(&self.path);
         let (replay, read) = fold(&mut tail, None, |_, _| {});
         *reading = TailPosition { tail, is_headless: replay.is_none() };
@@ -357,7 +357,7 @@ impl FollowedSession {
     }
 
     /// Checks for the writer, and publishes a new one.
-    fn look_at_writer(&self) {
+    fn inspect_writer(&self) {
         let now = writer(&self.lease);
         let is_new = {
             let mut inner = lock(&self.inner);
@@ -366,7 +366,7 @@ impl FollowedSession {
             is_new
         };
         if is_new && !self.is_stopped() {
-            self.tell_writer();
+            self.report_writer();
         }
     }
 
@@ -379,22 +379,22 @@ impl FollowedSession {
         }
         // Under the lock: a snapshot and the events agree.
         for event in now.events_since(&inner.pending) {
-            self.log.tell_aside(event);
+            self.log.report_aside(event);
         }
         inner.pending = now;
     }
 
-    fn tell_writer(&self) {
-        self.log.tell_aside(Event::LeaseChanged { writer: self.writer().map(Box::new), is_mine: false });
+    fn report_writer(&self) {
+        self.log.report_aside(Event::LeaseChanged { writer: self.writer().map(Box::new), is_mine: false });
     }
 }
 
 /// Publishes the events of a line that another process wrote.
-fn tell(log: &EventLog, stamp: LineStamp, told: Vec<Event>) {
+fn report(log: &EventLog, stamp: LineStamp, reported: Vec<Event>) {
     if stamp.after_damage {
         log.lose();
     }
-    log.follow(stamp.seq, stamp.written, told);
+    log.follow(stamp.seq, stamp.written, reported);
 }
 
 /// Folds a journal from its beginning, wherever that is, and emits each line's events. Answers the folded state, and
@@ -407,9 +407,9 @@ fn fold(
     let mut replay: Option<Replay> = None;
     let mut before = Vec::new();
     let mut add = |replay: &mut Replay, stamp: LineStamp, record| {
-        let told = replay.state.apply(record);
-        show(stamp, &told);
-        replay.note(stamp, told);
+        let reported = replay.state.apply(record);
+        show(stamp, &reported);
+        replay.note(stamp, reported);
     };
     let read = tail.read(|stamp, record| match &mut replay {
         Some(replay) => add(replay, stamp, record),
@@ -489,7 +489,7 @@ async fn follow(following: Arc<FollowedSession>) {
         blocking(move || {
             read.catch_up();
             if looks {
-                read.look_at_writer();
+                read.inspect_writer();
             }
             read.read_pending();
         })
@@ -548,14 +548,14 @@ mod tests {
     }
 
     #[test]
-    fn what_another_wrote_before_the_following_began_is_told_once_and_nothing_of_ones_own_again() {
+    fn what_another_wrote_before_the_following_began_is_reported_once_and_nothing_of_ones_own_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
         let journal = Journal::open(&path).unwrap();
         write(&journal, &opened("/w"), 0);
         let (own, log) = (titled("own"), EventLog::new(SessionId::from_external("ses_1"), 0));
         let mut state = SessionState::open(&opened("/w")).unwrap();
-        log.tell(Timestamp::now(), state.apply(own.clone()), |seq| write(&journal, &own, seq));
+        log.report(Timestamp::now(), state.apply(own.clone()), |seq| write(&journal, &own, seq));
         // Nothing of this one is written.
         log.publish(Event::StateChanged { state: kode_record::event::RunState::Ready });
         let mut reader = log.subscribe(0, vec![]);

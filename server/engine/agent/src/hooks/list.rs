@@ -146,7 +146,7 @@ impl HookList {
             problems: settings.problems.clone(),
         };
         for (kind, name, hooks) in of_agents.chain(of_catalog) {
-            let is_approved = |wish: &TrustRequest| source.is_approved(wish);
+            let is_approved = |trust_request: &TrustRequest| source.is_approved(trust_request);
             let entries = hooks.settled(kind == HookOwnerKind::Agent, &is_approved);
             let settled = Hooks::of_entries(entries, settings.is_disabled, &hooks.at.root);
             list.hooks.extend(infos(&settled, last, Some(&HookOwner { kind, name })));

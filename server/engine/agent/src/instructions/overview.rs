@@ -46,14 +46,14 @@ struct OverviewListing {
 #[derive(Debug, Default)]
 struct FolderEntries {
     names: Vec<(String, bool)>,
-    looked_at: usize,
+    inspected: usize,
     /// Whether there may be more.
     is_cut: bool,
 }
 
 /// An overview of a folder; `None` where it would be empty. `may_tell` decides which files are listed. Blocks on the disk.
 #[must_use]
-pub(crate) fn of(folder: &AbsPath, may_tell: &dyn Fn(&AbsPath) -> bool) -> Option<String> {
+pub(crate) fn of(folder: &AbsPath, may_report: &dyn Fn(&AbsPath) -> bool) -> Option<String> {
     let mut listings = BTreeMap::new();
     let mut level = vec![folder.clone()];
     let mut left = MAX_LINES;
@@ -62,7 +62,7 @@ pub(crate) fn of(folder: &AbsPath, may_tell: &dyn Fn(&AbsPath) -> bool) -> Optio
         let mut found = look(folder, &level, depth);
         for folder in level {
             let listing =
-                list(&folder, found.remove(&folder).unwrap_or_default(), may_tell, left.min(MAX_NAMES));
+                list(&folder, found.remove(&folder).unwrap_or_default(), may_report, left.min(MAX_NAMES));
             left -= listing.names.len();
             if depth + 1 < MAX_DEPTH {
                 let folders = listing.names.iter().filter(|(_, is_folder)| *is_folder);
@@ -96,7 +96,7 @@ pub(crate) fn of(folder: &AbsPath, may_tell: &dyn Fn(&AbsPath) -> bool) -> Optio
 fn list(
     folder: &AbsPath,
     found: FolderEntries,
-    may_tell: &dyn Fn(&AbsPath) -> bool,
+    may_report: &dyn Fn(&AbsPath) -> bool,
     most: usize,
 ) -> OverviewListing {
     let FolderEntries { mut names, is_cut, .. } = found;
@@ -105,7 +105,7 @@ fn list(
     for (name, is_folder) in names {
         if listing.names.len() >= most {
             listing.more += 1;
-        } else if may_tell(&folder.join(&name)) {
+        } else if may_report(&folder.join(&name)) {
             listing.names.push((name, is_folder));
         }
     }
@@ -130,8 +130,8 @@ fn look(top: &AbsPath, folders: &[AbsPath], level: usize) -> HashMap<AbsPath, Fo
         };
         let mut found = lock(&into);
         let found = found.entry(folder).or_default();
-        found.is_cut = found.looked_at >= MAX_LOOKED_AT;
-        found.looked_at += 1;
+        found.is_cut = found.inspected >= MAX_LOOKED_AT;
+        found.inspected += 1;
         if !found.is_cut
             && let Some(name) = entry.file_name().to_str().filter(|name| !name.contains(char::is_control))
         {

@@ -13,7 +13,7 @@ impl InstructionLoader {
 }
 
 #[test]
-fn a_slow_disk_holds_no_lock_and_two_readers_are_told_once() {
+fn a_slow_disk_holds_no_lock_and_two_readers_are_reported_once() {
     // One thread for the disk, so that the test can be what keeps it busy.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
     runtime.unwrap().block_on(async {

@@ -204,6 +204,6 @@ pub(super) async fn follow_extensions(services: Arc<Services>) {
 
 /// Hands the trust requests of agents, skills and commands to the gatekeeper, which publishes the new ones.
 async fn take_requests(services: &Services, loaded: &LoadedExtensions) {
-    services.gate.set_extension_requests(loaded.wishes().cloned().collect());
+    services.gate.set_extension_requests(loaded.trust_requests().cloned().collect());
     services.gate.refresh().await;
 }

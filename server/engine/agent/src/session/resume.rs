@@ -208,9 +208,8 @@ impl Session {
         let mut state = self.core().state();
         for root in lost {
             let text = format!("The folder `{root}` that this session works in is gone.");
-            let is_told =
-                |item: &Item| matches!(&item.body, ItemBody::Notice { text: told, .. } if *told == text);
-            if !state.main.items.backwards().any(|item| is_told(&item)) {
+            let is_reported = |item: &Item| matches!(&item.body, ItemBody::Notice { text: reported, .. } if *reported == text);
+            if !state.main.items.backwards().any(|item| is_reported(&item)) {
                 let hint = "Restore the folder to continue. Until then the tools find nothing there, and \
                      commands do not run.";
                 report_loss(self.core(), &mut state, &text, hint);
@@ -310,8 +309,8 @@ fn note_damage(core: &Arc<Core>, state: &mut SessionState, lines: u64) {
         1 => "A record of this session could not be read.".to_owned(),
         lines => format!("{lines} records of this session could not be read."),
     };
-    let is_told = |item: &Item| matches!(&item.body, ItemBody::Notice { text: told, kind: Some(NoticeKind::Damaged), .. } if *told == text);
-    if state.main.items.backwards().any(|item| is_told(&item)) {
+    let is_reported = |item: &Item| matches!(&item.body, ItemBody::Notice { text: reported, kind: Some(NoticeKind::Damaged), .. } if *reported == text);
+    if state.main.items.backwards().any(|item| is_reported(&item)) {
         return;
     }
     let turn = state.main.turns().last().cloned().unwrap_or_else(TurnId::generate);

@@ -177,11 +177,11 @@ struct AgentLine<'a> {
 impl SessionDigest {
     /// The digest of a journal from its beginning. Returns also the end of its last complete line.
     pub(super) fn read(file: File, length: u64, reading: ReadDepth) -> io::Result<(Self, u64)> {
-        Self::default().go_on(file, 0, length, reading)
+        Self::default().proceed(file, 0, length, reading)
     }
 
     /// Folds the lines after `folded` in a journal of `length` bytes. Returns also the end of its last complete line.
-    pub(super) fn go_on(
+    pub(super) fn proceed(
         mut self,
         file: File,
         folded: u64,

@@ -145,7 +145,7 @@ impl IndexEntry {
     }
 
     /// Whether reading can continue where this entry ends.
-    fn can_go_on(&self, file: &mut File, length: u64, reading: ReadDepth) -> bool {
+    fn can_proceed(&self, file: &mut File, length: u64, reading: ReadDepth) -> bool {
         let is_enough = reading == ReadDepth::Bounded || !self.digest.has_gap;
         // Written without growth: it may have been changed. A short journal is read again.
         let is_rewritten = self.seen.length == length && length <= FOLDED_AT_ONCE;
@@ -197,9 +197,9 @@ fn look_again(journal: &Path, known: Option<IndexEntry>, seen: io::Result<Journa
 fn read(journal: &Path, known: Option<IndexEntry>, reading: ReadDepth) -> io::Result<IndexEntry> {
     let mut file = File::open(journal)?;
     let seen = JournalStamp::from(&file.metadata()?);
-    let known = known.filter(|known| known.can_go_on(&mut file, seen.length, reading));
+    let known = known.filter(|known| known.can_proceed(&mut file, seen.length, reading));
     let read = match known {
-        Some(known) => known.digest.go_on(file.try_clone()?, known.folded, seen.length, reading),
+        Some(known) => known.digest.proceed(file.try_clone()?, known.folded, seen.length, reading),
         None => SessionDigest::read(file.try_clone()?, seen.length, reading),
     };
     let (digest, folded) = read?;

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_counts_wherever_it_stands() {
+    fn a_name_counts_wherever_it_is() {
         let ids: Vec<_> = (0..4_u8).map(|byte| BlobId::of(&[byte])).collect();
         let journal = format!(r#"{{"base":"{}"}}{}half of a line {}ff"{}"#, ids[0], '\n', ids[1], ids[2]);
         for padding in [0, STEP - 70, STEP - 20] {

@@ -203,7 +203,7 @@ fn damaged_sessions_are_listed_with_the_reason_and_hide_none() {
 }
 
 #[test]
-fn pages_go_on_while_sessions_come_go_and_change() {
+fn pages_proceed_while_sessions_come_go_and_change() {
     let home = Home::new();
     let mut names: Vec<String> = (0..9).map(|number| format!("ses_{number}")).collect();
     for name in &names {
@@ -323,7 +323,7 @@ fn zeros_that_a_power_cut_left_before_a_line_take_nothing_out_again() {
 }
 
 #[test]
-fn what_somebody_has_open_is_told_and_neither_changed_nor_deleted() {
+fn what_somebody_has_open_is_reported_and_neither_changed_nor_deleted() {
     let home = Home::new();
     let path = home.store("ses_1", "first", "answer");
     let held = Journal::open(&path).unwrap();

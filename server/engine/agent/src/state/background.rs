@@ -106,11 +106,11 @@ mod tests {
     #[test]
     fn an_end_is_reported_until_the_model_knows_it_in_whichever_order_that_is_entered() {
         let end = || ended(1, TaskEnd::Killed);
-        let told = || TaskEntry::Told { task: id(1) };
+        let reported = || TaskEntry::Told { task: id(1) };
         assert_eq!(folded([started(1, "a")]).unreported(), []);
         assert_eq!(folded([started(1, "a"), end()]).unreported().len(), 1);
-        assert_eq!(folded([started(1, "a"), end(), told()]).unreported(), []);
-        assert_eq!(folded([started(1, "a"), told(), end()]).unreported(), []);
+        assert_eq!(folded([started(1, "a"), end(), reported()]).unreported(), []);
+        assert_eq!(folded([started(1, "a"), reported(), end()]).unreported(), []);
         let two = folded([started(1, "a"), started(2, "b"), end()]);
         assert_eq!(two.running().map(|task| task.id.clone()).collect::<Vec<_>>(), [id(2)]);
     }

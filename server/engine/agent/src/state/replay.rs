@@ -35,15 +35,15 @@ impl Replay {
 
     /// Folds one more line.
     pub fn add(&mut self, stamp: LineStamp, record: Record) {
-        let told = self.state.apply(record);
-        self.note(stamp, told);
+        let reported = self.state.apply(record);
+        self.note(stamp, reported);
     }
 
     /// Adds the events of a line that is folded elsewhere.
-    pub fn note(&mut self, stamp: LineStamp, told: Vec<Event>) {
+    pub fn note(&mut self, stamp: LineStamp, reported: Vec<Event>) {
         if stamp.after_damage {
             self.kept.forget();
         }
-        self.kept.add_line(&self.state.id, stamp.seq, stamp.written, told);
+        self.kept.add_line(&self.state.id, stamp.seq, stamp.written, reported);
     }
 }

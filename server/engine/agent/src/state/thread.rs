@@ -182,14 +182,14 @@ impl Thread {
                     self.calls = calls(&message);
                     append(&mut self.messages, message);
                 }
-                let told = |item: Item| self.put_and_tell(streamed.contains(&item.id), item);
-                items.into_iter().map(told).collect()
+                let reported = |item: Item| self.put_and_report(streamed.contains(&item.id), item);
+                items.into_iter().map(reported).collect()
             }
             Record::Streamed { item } => vec![self.begin_to_show(item)],
             Record::Grown { item, text } => self.grow(item, text).into_iter().collect(),
             Record::Item { item, streamed } => {
                 self.streaming.retain(|streaming| *streaming != item.id);
-                vec![self.put_and_tell(streamed, item)]
+                vec![self.put_and_report(streamed, item)]
             }
             Record::CallMoved { item, at, state, title, permission, known } => {
                 self.note_asked(&item, permission, known);
@@ -372,7 +372,7 @@ impl Thread {
     /// The newest compaction that the first message describes.
     #[must_use]
     pub fn compacted(&self) -> Option<&Compaction> {
-        self.windows.iter().rev().find(|window| window.tells()).map(|window| &window.compaction)
+        self.windows.iter().rev().find(|window| window.reports()).map(|window| &window.compaction)
     }
 
     /// The newest summary of messages that were compacted.
@@ -460,8 +460,8 @@ impl Thread {
             Some(window) => {
                 let now = (window.first + at).checked_sub(self.first);
                 // The first message describes the compaction; the messages behind it were kept.
-                let is_told = self.windows[place.window..].iter().any(CompactedWindow::tells);
-                (self.messages_of(window).ok()?, now.filter(|at| *at > 0 || !is_told))
+                let is_reported = self.windows[place.window..].iter().any(CompactedWindow::reports);
+                (self.messages_of(window).ok()?, now.filter(|at| *at > 0 || !is_reported))
             }
             None => (Cow::Borrowed(&*self.messages), Some(at)),
         };
@@ -572,7 +572,7 @@ impl Thread {
 
     /// Adds an item, or replaces the one of its id, and reports it. One that was shown while it grew is known to clients that
     /// followed that.
-    fn put_and_tell(&mut self, streamed: bool, item: Item) -> Event {
+    fn put_and_report(&mut self, streamed: bool, item: Item) -> Event {
         self.put(item.clone());
         if streamed { Event::ItemUpdated { item } } else { Event::ItemAdded { item } }
     }

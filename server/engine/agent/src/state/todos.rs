@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_request_and_the_eleventh_remind_and_a_written_list_begins_anew() {
+    fn the_first_request_and_the_eleventh_remind_and_a_written_list_starts_over() {
         let mut fresh = state();
         let seen = rounds(&mut fresh, 25, true);
         let expected = |at| match at {

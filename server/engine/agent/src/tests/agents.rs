@@ -44,7 +44,7 @@ impl PolicySource for Trusting {
         Arc::clone(&self.0)
     }
 
-    fn is_approved(&self, _wish: &TrustRequest) -> bool {
+    fn is_approved(&self, _trust_request: &TrustRequest) -> bool {
         true
     }
 }
@@ -320,7 +320,7 @@ async fn what_a_sub_agent_asks_for_reaches_the_user_under_its_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sub_agent_goes_on_with_all_it_knows_also_after_the_server_has_ended() {
+async fn a_sub_agent_continues_with_all_it_knows_also_after_the_server_has_ended() {
     let team = Team::new(
         vec![Say::Answer(vec![task("t0", json!({ "prompt": "first", "subagent_type": "explore" }))])],
         vec![("first", vec![Say::Answer(vec![text("I saw it")])])],
@@ -372,7 +372,7 @@ async fn a_sub_agent_goes_on_with_all_it_knows_also_after_the_server_has_ended()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_killed_anywhere_in_a_task_goes_on_and_so_does_its_sub_agent() {
+async fn a_session_killed_anywhere_in_a_task_continues_and_so_does_its_sub_agent() {
     let script =
         || vec![Say::Answer(vec![task("t0", json!({ "prompt": "work" })), call("m0", "Probe", "return")])];
     let work = || {

@@ -177,7 +177,7 @@ async fn sizes_are_those_of_the_messages_whoever_measures_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_stands_in_every_request_is_counted_again_when_the_mode_is_another() {
+async fn what_is_in_every_request_is_counted_again_when_the_mode_is_another() {
     let bench = Bench::with_tools(tempfile::tempdir().unwrap(), vec![], built_in());
     let session = bench.session();
     turn(&session, "go").await;

@@ -69,7 +69,7 @@ fn notices(session: &Session, wanted: NoticeKind) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_its_limit_the_user_says_whether_the_turn_goes_on() {
+async fn at_its_limit_the_user_says_whether_the_turn_continues() {
     let bench = Bench::new((0..20).map(works).collect());
     let session = bench.session();
     let mut events = session.events().subscribe(0, vec![]);
@@ -115,7 +115,7 @@ async fn with_a_limit_of_zero_there_is_no_chat() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mode_that_asks_nothing_goes_on_as_long_as_something_new_happens() {
+async fn a_mode_that_asks_nothing_continues_as_long_as_something_new_happens() {
     let script: Vec<Say> = (0..500).map(works).collect();
     let bench = Bench::new(script);
     let session = bench.session();
@@ -176,10 +176,11 @@ async fn an_answer_cut_by_its_token_limit_is_continued_whatever_was_cut() {
     assert!(seen.iter().any(|record| matches!(&record.event, Event::Done { reason: TurnEnd::EndTurn, .. })));
     assert_eq!(notices(&session, NoticeKind::Continued), 1, "one notice for all of it");
     let last = bench.requests().pop().unwrap();
-    let told: Vec<String> = last.messages.iter().map(|message| format!("{:?}", message.content)).collect();
-    let told = told.join("\n");
+    let reported: Vec<String> =
+        last.messages.iter().map(|message| format!("{:?}", message.content)).collect();
+    let reported = reported.join("\n");
     for said in ["It is a lo", "exactly where it stopped", "Think less", "and then", "in smaller pieces"] {
-        assert!(told.contains(said), "{said}: {told}");
+        assert!(reported.contains(said), "{said}: {reported}");
     }
     let (_, content, is_error) = results(&last).remove(0);
     assert!(is_error && content.contains("token limit"), "{content}");

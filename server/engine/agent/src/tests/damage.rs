@@ -334,7 +334,7 @@ fn an_overlong_line_costs_itself_alone() {
 }
 
 /// Loads a damaged session and asks something in it. Answers the skipped lines, as reported to its client.
-async fn goes_on(bytes: &[u8]) -> Option<u64> {
+async fn continues(bytes: &[u8]) -> Option<u64> {
     let (home, path) = home_of(bytes);
     let bench = Bench::in_home(home, vec![]);
     let roots = [corpus().root.clone()];
@@ -380,10 +380,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_session_with_a_damaged_journal_goes_on_and_says_so(damages in prop::collection::vec(damage(), 1..4)) {
+    fn a_session_with_a_damaged_journal_continues_and_says_so(damages in prop::collection::vec(damage(), 1..4)) {
         let bytes = damaged(&damages);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-        let skipped = runtime.unwrap().block_on(goes_on(&bytes));
+        let skipped = runtime.unwrap().block_on(continues(&bytes));
         let is_readable = !fuzz(&bytes).0.records.is_empty();
         prop_assert_eq!(skipped.is_some(), is_readable);
     }
@@ -395,11 +395,11 @@ fn a_session_whose_first_line_is_lost_opens_in_its_folder_and_says_so() {
     let zeros = vec![0; lines[0].len()];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     runtime.unwrap().block_on(async {
-        let told = goes_on(&[zeros, lines[1..].concat()].concat()).await;
-        assert_eq!(told, Some(1), "the zeros stand before a whole line");
-        assert_eq!(goes_on(&lines[1..].concat()).await, Some(1), "nothing of it is left");
-        assert_eq!(goes_on(&lines.concat()).await, Some(0));
-        assert_eq!(goes_on(b"").await, None);
-        assert_eq!(goes_on(b"nothing of ours\n").await, None);
+        let reported = continues(&[zeros, lines[1..].concat()].concat()).await;
+        assert_eq!(reported, Some(1), "the zeros stand before a whole line");
+        assert_eq!(continues(&lines[1..].concat()).await, Some(1), "nothing of it is left");
+        assert_eq!(continues(&lines.concat()).await, Some(0));
+        assert_eq!(continues(b"").await, None);
+        assert_eq!(continues(b"nothing of ours\n").await, None);
     });
 }

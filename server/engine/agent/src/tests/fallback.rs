@@ -25,7 +25,7 @@ fn fails(kind: ModelErrorKind) -> Say {
     Say::Fail(ModelError::new(kind, "it failed"))
 }
 
-fn told(session: &Session) -> Vec<String> {
+fn reported(session: &Session) -> Vec<String> {
     let notice = |item: Item| match item.body {
         ItemBody::Notice { kind: Some(NoticeKind::Fallback), text, .. } => Some(text),
         _ => None,
@@ -53,17 +53,17 @@ async fn while_the_own_model_rests_it_is_asked_when_the_fallback_fails() {
     let (bench, _) = two((own(Trigger::usual()), first), (other(), second), Arc::new(NoPolicyProvider));
     let session = bench.session();
     assert_eq!(ask(&session, "one").await, ends("other"));
-    assert_eq!(told(&session).len(), 1);
+    assert_eq!(reported(&session).len(), 1);
     // A turn of two rounds that begins with the fallback says so once.
     assert_eq!(ask(&session, "two").await, ends("other again"));
-    assert_eq!((bench.requests().len(), told(&session).len()), (1, 2), "{:?}", told(&session));
+    assert_eq!((bench.requests().len(), reported(&session).len()), (1, 2), "{:?}", reported(&session));
     assert_eq!(ask(&session, "three").await, ends("own again"));
-    let notices = told(&session);
+    let notices = reported(&session);
     assert_eq!(notices.len(), 4, "{notices:?}");
     assert!(notices[3].contains("model-of-other failed as well, asking model-of-main"), "{notices:?}");
     // Its rest is over.
     assert_eq!(ask(&session, "four").await, ends("own as ever"));
-    assert_eq!((bench.requests().len(), told(&session).len()), (3, 4));
+    assert_eq!((bench.requests().len(), reported(&session).len()), (3, 4));
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,5 +111,5 @@ async fn a_request_that_was_too_long_puts_no_model_to_rest() {
     let session = bench.session();
     assert_eq!(ask(&session, "one").await.1, "other");
     assert_eq!(ask(&session, "two").await.1, "own");
-    assert_eq!(told(&session).len(), 1);
+    assert_eq!(reported(&session).len(), 1);
 }

@@ -218,7 +218,7 @@ fn many(step: Value) -> Vec<Value> {
 
 /// Whatever a server sends, the turn ends, and the next prompt is one that it takes.
 #[tokio::test]
-async fn after_every_fault_the_session_goes_on() {
+async fn after_every_fault_the_session_continues() {
     let table = table();
     let program = |(number, (_, fault, end)): (usize, &(&str, Value, TurnEnd))| {
         let mut step = say("Done.");
@@ -255,8 +255,8 @@ async fn after_every_fault_the_session_goes_on() {
             }
         }
     }
-    let told = format!("{:?}", served.server.requests().pop().unwrap());
-    assert!(!told.contains("overloaded_error"), "no error is in what the model is sent");
+    let reported = format!("{:?}", served.server.requests().pop().unwrap());
+    assert!(!reported.contains("overloaded_error"), "no error is in what the model is sent");
     served.engine.shutdown().await;
 
     let served = Served::new(vec![endless, json!({ "steps": many(say("All is well.")) })], None).await;

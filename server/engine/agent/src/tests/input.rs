@@ -132,7 +132,7 @@ async fn a_picture_and_pasted_text_reach_the_model_and_survive_in_the_journal() 
 }
 
 #[tokio::test]
-async fn what_the_editor_shows_is_told_when_it_has_changed() {
+async fn what_the_editor_shows_is_reported_when_it_has_changed() {
     let bench = bench(vec![]);
     bench.write(".env", "");
     let session = bench.session();
@@ -146,19 +146,19 @@ async fn what_the_editor_shows_is_told_when_it_has_changed() {
             ..EditorContext::default()
         })
     };
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for file in ["a.rs", "a.rs", ".env"] {
         ask(&session, Prompt::new("go on", vec![context(file)])).await;
-        told.push(said(&bench).matches("<editor-context>").count());
+        reported.push(said(&bench).matches("<editor-context>").count());
     }
-    assert_eq!(told, [1, 1, 2]);
+    assert_eq!(reported, [1, 1, 2]);
     let said = said(&bench);
     assert!(said.contains("Active file: a.rs\nSelected lines: L3-4\nchosen"), "{said}");
     assert_eq!(said.matches("chosen").count(), 1, "what is selected in a secret is not told");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_editor_shows_is_told_again_when_it_was_summarized_or_taken_back() {
+async fn what_the_editor_shows_is_reported_again_when_it_was_summarized_or_taken_back() {
     let bench = bench(vec![]);
     let session = bench.session();
     let shows = |text: &str| {
@@ -166,23 +166,23 @@ async fn what_the_editor_shows_is_told_again_when_it_was_summarized_or_taken_bac
         let part = PromptPart::Editor(EditorContext { active, ..EditorContext::default() });
         Prompt::new(format!("{text} {}", "lorem ipsum ".repeat(200)), vec![part])
     };
-    let told = || said(&bench).lines().filter(|line| *line == "Active file: a.rs").count();
+    let reported = || said(&bench).lines().filter(|line| *line == "Active file: a.rs").count();
     for round in 0..6 {
         ask(&session, shows(&format!("round {round}"))).await;
     }
-    assert_eq!(told(), 1);
+    assert_eq!(reported(), 1);
     ask(&session, prompt("/compact")).await;
     // The attachments of the newest prompt stay; only a summary of the others is left.
     ask(&session, prompt("go on")).await;
-    assert_eq!(told(), 0);
+    assert_eq!(reported(), 0);
     ask(&session, shows("again")).await;
-    assert_eq!(told(), 1);
+    assert_eq!(reported(), 1);
     let checkpoint = session.edits().checkpoints().last().unwrap().id.clone();
     let mut events = session.events().subscribe(session.events().newest(), vec![]);
     session.edits().restore(&checkpoint, review::RestoreWhat::Conversation, review::UserEdits::Keep).unwrap();
     until(&mut events, |event| matches!(event, Event::EditsResolved { .. })).await;
     ask(&session, shows("once more")).await;
-    assert_eq!(told(), 1);
+    assert_eq!(reported(), 1);
 }
 
 #[tokio::test]
@@ -216,8 +216,8 @@ async fn a_note_follows_no_link_out_of_the_repository() {
     let session = bench.engine.new_session(new).unwrap();
     ask(&session, prompt("# use tabs")).await;
     assert_eq!(std::fs::read_to_string(outside.path().join("profile")).unwrap(), "theirs\n");
-    let told = notices(&session).join("\n");
-    assert!(told.contains("AGENTS.md: it leads out of the project"), "{told}");
+    let reported = notices(&session).join("\n");
+    assert!(reported.contains("AGENTS.md: it leads out of the project"), "{reported}");
     std::fs::remove_file(bench.root().join("AGENTS.md")).unwrap();
     ask(&session, prompt("# use tabs")).await;
     assert_eq!(std::fs::read_to_string(bench.root().join("AGENTS.md")).unwrap(), "- use tabs\n");
@@ -303,7 +303,8 @@ async fn a_session_begins_with_an_overview_of_its_folder_unless_settings_say_no(
 }
 
 #[tokio::test]
-async fn the_overview_is_of_when_the_session_began_and_tells_nothing_that_rules_forbid_by_the_first_prompt() {
+async fn the_overview_is_of_when_the_session_began_and_reports_nothing_that_rules_forbid_by_the_first_prompt()
+{
     let source = RuleSource { layer: SettingsLayer::User, file: None, place: None };
     let rule = "Read(secret/**)".parse().unwrap();
     let deny = PlacedRule { behavior: Behavior::Deny, rule, source, root: None };

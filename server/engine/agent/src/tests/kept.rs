@@ -39,7 +39,7 @@ fn tool(id: &str, name: &str, input: Value) -> Block {
 }
 
 /// All that is compared, with its name. What waits for the running turn waits for one of its own after a crash.
-fn told(session: &Session) -> Vec<(&'static str, String)> {
+fn reported(session: &Session) -> Vec<(&'static str, String)> {
     let hunks = format!("{:?}", session.edits().synced().ledger.review());
     let state = session.core().state();
     let waiting: Vec<_> = state.queue.steering().into_iter().chain(state.queue.prompts()).collect();
@@ -128,7 +128,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 }
 
 #[tokio::test]
-async fn whatever_a_session_was_told_is_there_after_a_crash() {
+async fn whatever_a_session_was_reported_is_there_after_a_crash() {
     for base in [Base::Never, Base::Early, Base::Late] {
         let todos = json!({ "todos": [{ "content": "x", "status": "in_progress", "activeForm": "x-ing" }] });
         // Long enough for a base.
@@ -146,7 +146,7 @@ async fn whatever_a_session_was_told_is_there_after_a_crash() {
         let (roots, model) = (vec![bench.root()], Some("demo".to_owned()));
         let new = NewSession { roots: roots.clone(), mode: Some(Mode::AcceptEdits), model };
         let session = bench.engine.new_session(new).unwrap();
-        let before = told(&session);
+        let before = reported(&session);
         let mut events = session.events().subscribe(0, vec![]);
         work(&session, &mut events).await;
         if base == Base::Early {
@@ -157,7 +157,7 @@ async fn whatever_a_session_was_told_is_there_after_a_crash() {
             keep_base(&session).await;
         }
         begin(&session, &mut events).await;
-        let live = told(&session);
+        let live = reported(&session);
         let home = tempfile::tempdir().unwrap();
         copy(&bench.home.path().join("state"), &home.path().join("state"));
 
@@ -166,7 +166,7 @@ async fn whatever_a_session_was_told_is_there_after_a_crash() {
         let used = opened.core().journal().path().with_file_name(BASE).exists();
         assert_eq!(used, base != Base::Never, "one that is not used is removed");
         for ((name, said), ((_, live), (_, before))) in
-            told(&opened).into_iter().zip(live.into_iter().zip(before))
+            reported(&opened).into_iter().zip(live.into_iter().zip(before))
         {
             assert_eq!(said, live, "{base:?}: {name}");
             assert!(name == "model" || said != before, "{name} was not set: {said}");

@@ -80,8 +80,8 @@ async fn a_session_whose_model_is_gone_is_answered_by_the_main_one_and_says_so_o
     for _ in 0..2 {
         let bench = Bench::in_home(home, vec![]);
         let session = bench.engine.load_session(&[bench.root()], &id).await.unwrap();
-        let told = "The model profile `other` of this session is gone; `demo` answers from now on.";
-        assert_eq!(warnings(&session), [told]);
+        let reported = "The model profile `other` of this session is gone; `demo` answers from now on.";
+        assert_eq!(warnings(&session), [reported]);
         assert_eq!(session.snapshot(0).model, "demo");
         assert_eq!(asks(&session).await, Some(TurnEnd::EndTurn));
         assert_eq!(bench.requests().len(), 1);
@@ -112,8 +112,8 @@ async fn a_session_in_a_mode_of_a_newer_build_opens_in_the_default_mode_and_says
         for _ in 0..2 {
             let bench = Bench::in_home(home, vec![]);
             let session = bench.engine.load_session(&[bench.root()], &id).await.unwrap();
-            let told = "This version of kode-ls does not know the mode `turbo` of this session.";
-            assert_eq!(warnings(&session), [told]);
+            let reported = "This version of kode-ls does not know the mode `turbo` of this session.";
+            assert_eq!(warnings(&session), [reported]);
             let now = session.snapshot(0);
             assert_eq!(now.mode, Mode::Default);
             assert_eq!(now.output_style.is_some(), !at_the_start);
@@ -134,10 +134,12 @@ async fn a_session_in_a_mode_that_was_switched_off_opens_in_the_default_mode_and
     let bench = Bench::with_policies(bench.home, vec![], Registry::default(), Arc::new(settings));
     let session = bench.engine.load_session(&[bench.root()], &id).await.unwrap();
     assert_eq!(session.mode(), Mode::Default);
-    let told = warnings(&session);
+    let reported = warnings(&session);
     assert!(
-        told.len() == 1 && told[0].contains("bypassPermissions") && told[0].contains("switched off"),
-        "{told:?}"
+        reported.len() == 1
+            && reported[0].contains("bypassPermissions")
+            && reported[0].contains("switched off"),
+        "{reported:?}"
     );
 }
 
@@ -166,7 +168,7 @@ async fn a_session_whose_folder_is_gone_opens_and_says_so_once_and_its_tools_say
 }
 
 #[tokio::test(start_paused = true)]
-async fn records_of_newer_builds_are_passed_over_counted_and_told() {
+async fn records_of_newer_builds_are_passed_over_counted_and_reported() {
     let bench = Bench::new(vec![]);
     let wanted = new(&bench);
     let (id, path, bench) = ended(bench, wanted).await;

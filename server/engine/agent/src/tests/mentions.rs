@@ -172,7 +172,7 @@ async fn changes_are_those_since_the_last_commit_or_those_that_are_staged() {
 }
 
 #[tokio::test]
-async fn another_conversation_tells_its_title_and_its_answer() {
+async fn another_conversation_reports_its_title_and_its_answer() {
     let bench = bench(vec![Say::Answer(vec![text("The parser is mended.")])]);
     let first = bench.session();
     ask(&first, prompt("Fix the parser")).await;
@@ -181,9 +181,9 @@ async fn another_conversation_tells_its_title_and_its_answer() {
     first.closed().await;
     let session = bench.session();
     ask(&session, prompt("as in @session:\"the PARSER\" and @session:nobody")).await;
-    let told = said(&bench);
-    assert!(told.contains(&format!("<session id=\"{id}\">\nTitle: Fix the parser")), "{told}");
-    assert!(told.contains("Its last answer:\nThe parser is mended."), "{told}");
+    let reported = said(&bench);
+    assert!(reported.contains(&format!("<session id=\"{id}\">\nTitle: Fix the parser")), "{reported}");
+    assert!(reported.contains("Its last answer:\nThe parser is mended."), "{reported}");
     let shown = shown(&session);
     assert_eq!(shown[0], ("Fix the parser".to_owned(), AttachmentKind::Session, None));
     assert!(shown[1].2.is_some());
@@ -259,7 +259,10 @@ async fn instructions_import_nothing_from_outside_the_workspace_and_go_round_no_
     let system = bench.requests()[1].system.join("");
     assert_eq!((system.matches("first @b.md").count(), system.matches("second @AGENTS.md").count()), (1, 1));
     assert!(!system.contains("my own"), "{system}");
-    let told = notices(&session);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("private.md") && told[0].contains("outside the workspace"), "{told:?}");
+    let reported = notices(&session);
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(
+        reported[0].contains("private.md") && reported[0].contains("outside the workspace"),
+        "{reported:?}"
+    );
 }

@@ -45,9 +45,9 @@ async fn a_plan_that_the_user_changed_is_the_one_accepted_and_carried_out_in_the
     assert_eq!(session.mode(), Mode::BypassPermissions);
     let (_, content, is_error) = results(&bench.requests()[1]).remove(0);
     assert!(!is_error && content.contains("This is the plan they accepted:\n1. Half of it."), "{content}");
-    let told =
+    let reported =
         json!({ "accepted": true, "mode": "bypassPermissions", "plan": "1. Half of it.", "edited": true });
-    assert_eq!(structured(&session), told);
+    assert_eq!(structured(&session), reported);
     assert!(bench.requests()[1].reminders.iter().all(|text| !text.contains("mode to")), "the result says it");
 }
 

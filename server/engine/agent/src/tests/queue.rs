@@ -103,9 +103,9 @@ async fn after_a_cancel_nothing_begins_by_itself_and_a_new_prompt_comes_first() 
     let seen = until(&mut events, |event| matches!(event, Event::QueueChanged { paused: true, .. })).await;
     assert!(seen.iter().any(|record| matches!(record.event, Event::Done { reason: TurnEnd::Cancelled, .. })));
     assert_eq!(waiting(&session), (strings(&["unheard", "one", "two"]), vec![], true));
-    let told =
+    let reported =
         |item: &Item| matches!(&item.body, ItemBody::Notice { text, .. } if text.starts_with("3 prompts"));
-    assert!(session.snapshot(usize::MAX).items.iter().any(told));
+    assert!(session.snapshot(usize::MAX).items.iter().any(reported));
     let SubmitOutcome::Started(_) = session.prompts().promote_queued(&two).unwrap() else {
         panic!("it begins")
     };
@@ -117,7 +117,7 @@ async fn after_a_cancel_nothing_begins_by_itself_and_a_new_prompt_comes_first() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_survives_a_kill_and_goes_on_when_asked() {
+async fn what_waits_survives_a_kill_and_continues_when_asked() {
     let bench = Bench::new(vec![held()]);
     let (session, _events) = busy(&bench).await;
     queued(&session, "one");
@@ -172,7 +172,7 @@ async fn what_is_said_meanwhile_reaches_the_next_call_of_the_turn_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_would_end_goes_on_with_what_was_said_meanwhile() {
+async fn a_turn_that_would_end_continues_with_what_was_said_meanwhile() {
     let bench = Bench::new(vec![Say::Hang("half"), Say::Answer(vec![text("taken in")])]);
     let session = bench.session();
     let mut events = session.events().subscribe(0, vec![]);

@@ -9,7 +9,7 @@ fn use_tool(id: &str, name: &str, input: serde_json::Value) -> Block {
 }
 
 /// How many reminders of each request hold a text.
-fn told(bench: &Bench, words: &str) -> Vec<usize> {
+fn reported(bench: &Bench, words: &str) -> Vec<usize> {
     let count = |request: ModelRequest| request.reminders.iter().filter(|text| text.contains(words)).count();
     bench.requests().into_iter().map(count).collect()
 }
@@ -23,7 +23,7 @@ async fn assert_nowhere_kept(bench: Bench, session: &Session) {
 }
 
 #[tokio::test]
-async fn what_others_changed_is_told_once_also_between_the_calls_of_a_turn() {
+async fn what_others_changed_is_reported_once_also_between_the_calls_of_a_turn() {
     let script = vec![
         Say::Answer(vec![use_tool("c0", "Read", json!({ "file_path": "a.txt" }))]),
         Say::Answer(vec![use_tool("c1", "Probe", json!({ "what": "wait" }))]),
@@ -53,7 +53,7 @@ async fn what_others_changed_is_told_once_also_between_the_calls_of_a_turn() {
             () = tokio::time::sleep(Duration::from_millis(5)) => {}
         }
     };
-    assert_eq!(told(&bench, "`a.txt`: on disk"), [0, 0, 1, 0]);
+    assert_eq!(reported(&bench, "`a.txt`: on disk"), [0, 0, 1, 0]);
     let reminded = |record: &EventRecord| {
         matches!(record.event, Event::Reminder { kind: ReminderKind::FilesChanged, messages: 5, .. })
     };
@@ -62,7 +62,7 @@ async fn what_others_changed_is_told_once_also_between_the_calls_of_a_turn() {
 }
 
 #[tokio::test]
-async fn a_failed_edit_reminds_to_read_that_file_and_a_changed_mode_is_told_once() {
+async fn a_failed_edit_reminds_to_read_that_file_and_a_changed_mode_is_reported_once() {
     let edit = json!({ "file_path": "a.txt", "old_string": "nine", "new_string": "ten" });
     let script = vec![
         Say::Answer(vec![use_tool("c0", "Read", json!({ "file_path": "a.txt" }))]),
@@ -80,7 +80,7 @@ async fn a_failed_edit_reminds_to_read_that_file_and_a_changed_mode_is_told_once
         matches!(record.event, Event::Reminder { kind: ReminderKind::SessionStart, .. })
     };
     assert_eq!(seen.iter().filter(begins).count(), 1);
-    assert_eq!(told(&bench, "Read `a.txt` again"), [0, 0, 1]);
+    assert_eq!(reported(&bench, "Read `a.txt` again"), [0, 0, 1]);
     session.set_mode(Mode::Plan);
     session.prompts().submit(prompt("plan it")).unwrap();
     let seen = until(&mut events, is_done).await;
@@ -90,7 +90,7 @@ async fn a_failed_edit_reminds_to_read_that_file_and_a_changed_mode_is_told_once
     until(&mut events, is_done).await;
     session.prompts().submit(prompt("more")).unwrap();
     until(&mut events, is_done).await;
-    assert_eq!(told(&bench, "set the mode to plan"), [0, 0, 0, 1, 0, 0]);
-    assert_eq!(told(&bench, "Plan mode is over"), [0, 0, 0, 0, 1, 0]);
+    assert_eq!(reported(&bench, "set the mode to plan"), [0, 0, 0, 1, 0, 0]);
+    assert_eq!(reported(&bench, "Plan mode is over"), [0, 0, 0, 0, 1, 0]);
     assert_nowhere_kept(bench, &session).await;
 }

@@ -19,7 +19,7 @@ fn errors(session: &Session) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_rests_until_the_limit_is_reset_and_goes_on_by_itself() {
+async fn a_turn_rests_until_the_limit_is_reset_and_continues_by_itself() {
     let bench = Bench::new(vec![limited(3 * 60 * 60)]);
     let session = bench.session();
     let mut events = session.events().subscribe(0, vec![]);

@@ -28,12 +28,12 @@ impl PolicySource for Approving {
         Arc::clone(&self.policy)
     }
 
-    fn is_approved(&self, wish: &TrustRequest) -> bool {
-        self.approved.lock().unwrap().contains(wish)
+    fn is_approved(&self, trust_request: &TrustRequest) -> bool {
+        self.approved.lock().unwrap().contains(trust_request)
     }
 
-    fn approve_wishes(&self, wishes: &[TrustRequest]) -> Result<(), KeepRuleError> {
-        self.approved.lock().unwrap().extend_from_slice(wishes);
+    fn approve_trust_requests(&self, trust_requests: &[TrustRequest]) -> Result<(), KeepRuleError> {
+        self.approved.lock().unwrap().extend_from_slice(trust_requests);
         Ok(())
     }
 }
@@ -110,7 +110,7 @@ async fn every_command_that_needs_no_model_is_answered_without_one() {
 }
 
 #[tokio::test]
-async fn what_a_command_says_survives_and_is_told_to_no_model() {
+async fn what_a_command_says_survives_and_is_reported_to_no_model() {
     let bench = bench(vec![]);
     let session = bench.session();
     let unknown = run(&session, "/complact now").await;
@@ -339,8 +339,8 @@ async fn a_model_and_an_effort_of_the_project_wait_for_the_users_word() {
     let session = bench.session();
     ask(&session, prompt("/think")).await;
     assert_eq!(bench.requests()[0].effort, None);
-    let told = format!("{:?}", notices(&session));
-    assert!(told.contains("wait for your approval") && !told.contains("nowhere-9"), "{told}");
+    let reported = format!("{:?}", notices(&session));
+    assert!(reported.contains("wait for your approval") && !reported.contains("nowhere-9"), "{reported}");
     let shown = run(&session, "/trust").await;
     assert!(shown.text.contains("model: nowhere-9\neffort: high"), "{}", shown.text);
     run(&session, "/trust all").await;
@@ -350,7 +350,7 @@ async fn a_model_and_an_effort_of_the_project_wait_for_the_users_word() {
 }
 
 #[tokio::test]
-async fn what_a_skill_asks_for_is_told_once_for_each_change() {
+async fn what_a_skill_asks_for_is_reported_once_for_each_change() {
     let bench = approving(vec![], Policy::default());
     bench.write(".claude/skills/maker/SKILL.md", "---\nallowed-tools: Bash(touch:*)\n---\nMake.");
     let session = bench.session();

@@ -64,7 +64,7 @@ impl PolicySource for Source {
 }
 
 #[tokio::test]
-async fn settings_that_are_slow_to_look_at_hold_up_nobody_but_who_needs_them() {
+async fn settings_that_are_slow_to_inspect_hold_up_nobody_but_who_needs_them() {
     let home = tempfile::tempdir().unwrap();
     let folder = |name: &str| {
         std::fs::create_dir(home.path().join(name)).unwrap();

@@ -33,11 +33,11 @@ fn seen(session: &Session) -> String {
 }
 
 fn storage_events(events: &[EventRecord]) -> Vec<bool> {
-    let told = events.iter().filter_map(|record| match &record.event {
+    let reported = events.iter().filter_map(|record| match &record.event {
         Event::StorageFailure { recovered, .. } => Some(*recovered),
         _ => None,
     });
-    told.collect()
+    reported.collect()
 }
 
 /// Two turns on a disk that fails by plan and is well again afterwards. Answers how many calls there were.
@@ -54,7 +54,7 @@ async fn two_turns(plan: Plan) -> u64 {
     session.set_mode(Mode::AcceptEdits);
     session.prompts().submit(prompt("two")).unwrap();
     let mut done = 0;
-    let mut told = until(&mut events, |event| {
+    let mut reported = until(&mut events, |event| {
         done += usize::from(matches!(event, Event::Done { reason: TurnEnd::EndTurn, .. }));
         done == 2
     })
@@ -65,15 +65,15 @@ async fn two_turns(plan: Plan) -> u64 {
     let is_reported_late = plan.for_ever && calls >= plan.at;
     if is_reported_late
         || session.core().journal().is_failing()
-        || storage_events(&told).last() == Some(&false)
+        || storage_events(&reported).last() == Some(&false)
     {
-        told.extend(
+        reported.extend(
             until(&mut events, |event| matches!(event, Event::StorageFailure { recovered: true, .. })).await,
         );
     }
-    let told = storage_events(&told);
-    assert!(told.chunks(2).all(|pair| pair == [false, true]), "{plan:?}: {told:?}");
-    assert!(!plan.for_ever || calls < plan.at || told.len() == 2, "{plan:?}: {told:?}");
+    let reported = storage_events(&reported);
+    assert!(reported.chunks(2).all(|pair| pair == [false, true]), "{plan:?}: {reported:?}");
+    assert!(!plan.for_ever || calls < plan.at || reported.len() == 2, "{plan:?}: {reported:?}");
     let (live, id) = (seen(&session), session.id().clone());
     bench.engine.shutdown().await;
     let bench = Bench::in_home(bench.home, vec![]);
@@ -83,7 +83,7 @@ async fn two_turns(plan: Plan) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_whose_disk_fails_at_any_call_goes_on_and_comes_back_whole() {
+async fn a_session_whose_disk_fails_at_any_call_continues_and_comes_back_whole() {
     for (fault, for_ever, step) in [(Fault::Io, false, 1), (Fault::NoSpace, true, 3), (Fault::Io, true, 5)] {
         let mut at = 1;
         while two_turns(Plan { fault, at, for_ever }).await >= at {
@@ -127,11 +127,11 @@ async fn a_session_that_is_closed_while_records_wait_says_what_is_lost() {
     session.set_mode(Mode::Plan);
     session.close();
     session.closed().await;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     while let Ok(Some(batch)) = events.next().await {
-        told.extend(batch);
+        reported.extend(batch);
     }
-    let told: Vec<_> = told
+    let reported: Vec<_> = reported
         .into_iter()
         .filter_map(|record| match record.event {
             Event::StorageFailure { message, .. } => Some(message),
@@ -139,8 +139,8 @@ async fn a_session_that_is_closed_while_records_wait_says_what_is_lost() {
         })
         .collect();
     assert!(
-        told.last().is_some_and(|message| message.contains("the newest record was not kept")),
-        "{told:?}"
+        reported.last().is_some_and(|message| message.contains("the newest record was not kept")),
+        "{reported:?}"
     );
 }
 

@@ -37,7 +37,7 @@ async fn a_thought_is_thinking_in_the_transcript_and_an_answered_call_in_the_his
     }
     let requests = bench.requests();
     assert_sendable(&requests[1].messages);
-    let told: Vec<_> = results(&requests[1]).into_iter().map(|(id, content, _)| (id, content)).collect();
-    assert_eq!(told[0], ("c0".to_owned(), "Noted.".to_owned()));
-    assert!(told[1].1.contains("thought"), "{told:?}");
+    let reported: Vec<_> = results(&requests[1]).into_iter().map(|(id, content, _)| (id, content)).collect();
+    assert_eq!(reported[0], ("c0".to_owned(), "Noted.".to_owned()));
+    assert!(reported[1].1.contains("thought"), "{reported:?}");
 }

@@ -125,8 +125,8 @@ async fn a_title_of_the_users_stays_whatever_a_model_says_and_wherever_the_conve
     let mut events = run(&session, "go").await;
     session.rename("  Mine \n alone ").unwrap();
     let seen = until(&mut events, |event| matches!(event, Event::TitleChanged { .. })).await;
-    let told = Event::TitleChanged { title: "Mine alone".to_owned(), by: Some(TitledBy::User) };
-    assert_eq!(seen.last().unwrap().event, told);
+    let reported = Event::TitleChanged { title: "Mine alone".to_owned(), by: Some(TitledBy::User) };
+    assert_eq!(seen.last().unwrap().event, reported);
     let mut state = session.core().state().clone();
     let by = TitledBy::Model;
     assert_eq!(state.apply(Record::Titled { title: "Its".to_owned(), by }), []);
@@ -148,16 +148,16 @@ async fn a_models_title_goes_with_its_conversation_and_comes_back_with_it() {
     state.apply(Record::Titled { title: "Its".to_owned(), by });
     let turn = state.main.turns().next().unwrap().clone();
     let resolution = kode_base::ids::ResolutionId::generate();
-    let told =
+    let reported =
         |events: Vec<Event>| events.into_iter().find(|event| matches!(event, Event::TitleChanged { .. }));
-    let gone = told(state.apply(Record::Rewound { turn, resolution: resolution.clone(), files: false }));
+    let gone = reported(state.apply(Record::Rewound { turn, resolution: resolution.clone(), files: false }));
     assert_eq!(gone, Some(Event::TitleChanged { title: String::new(), by: None }));
-    let back = told(state.apply(Record::Unwound { resolution }));
+    let back = reported(state.apply(Record::Unwound { resolution }));
     assert_eq!(back, Some(Event::TitleChanged { title: "Its".to_owned(), by: Some(by) }));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stored_session_is_renamed_and_goes_on_with_events_above_all_that_were_told() {
+async fn a_stored_session_is_renamed_and_continues_with_events_above_all_that_were_reported() {
     let bench = Bench::new(vec![]);
     let session = bench.session();
     run(&session, "go").await;

@@ -67,8 +67,8 @@ async fn a_second_engine_sees_the_same_under_the_same_numbers_and_takes_over_whe
     client.assert_shows_as(&Client::showing(following.snapshot(usize::MAX)));
     let mut live = session.events().subscribe(0, vec![]);
     let live = live.ready().unwrap();
-    let told: Vec<_> = seen.into_iter().filter(|record| !is_lease(&record.event)).collect();
-    assert!(!told.is_empty() && told.iter().all(|record| live.contains(record)), "{told:#?}");
+    let reported: Vec<_> = seen.into_iter().filter(|record| !is_lease(&record.event)).collect();
+    assert!(!reported.is_empty() && reported.iter().all(|record| live.contains(record)), "{reported:#?}");
 
     let refused = second.engine.session(session.id()).err().unwrap();
     assert!(
@@ -166,7 +166,7 @@ async fn whoever_follows_learns_that_nobody_writes_and_takes_over_with_a_prompt(
 }
 
 #[tokio::test]
-async fn what_was_deleted_here_or_elsewhere_is_not_taken_over_and_not_made_anew() {
+async fn what_was_deleted_here_or_elsewhere_is_not_taken_over_and_not_made_again() {
     let bench = Bench::new(vec![]);
     let (second, third, root) = (other(&bench, vec![]), other(&bench, vec![]), bench.root());
     let session = bench.session();

@@ -64,12 +64,12 @@ pub(super) async fn ask(
 }
 
 fn chosen(question: &Question, answers: &[InquiryAnswer], feedback: Option<String>) -> ToolOutput {
-    let told = question.told(answers);
-    let mut model_text = format!("The user answered:\n{told}");
+    let reported = question.reported(answers);
+    let mut model_text = format!("The user answered:\n{reported}");
     if let Some(words) = feedback {
         model_text.push_str(&format!("They added: {words}\n"));
     }
-    let display = told.lines().map(|line| line.trim_start_matches("- ")).collect::<Vec<_>>().join("; ");
+    let display = reported.lines().map(|line| line.trim_start_matches("- ")).collect::<Vec<_>>().join("; ");
     let structured = json!({ "questions": question.draft.questions, "answers": answers });
     ToolOutput {
         model_text: model_text.trim_end().to_owned(),

@@ -176,7 +176,7 @@ impl AgentWork<'_> {
             let said = self.servers.map(|servers| servers.instructions()).filter(|said| !said.is_empty());
             assignment.prompt.extend(said.map(|said| format!("\n\n{said}")));
             let note =
-                isolation.as_ref().map(|isolation| isolation.worktree.told(&isolation.workspace.cwd()));
+                isolation.as_ref().map(|isolation| isolation.worktree.reported(&isolation.workspace.cwd()));
             assignment.prompt.extend(note.map(|note| format!("\n\n{note}")));
         }
         let turn = TurnContext { services, conversation: &conversation, id };
@@ -282,7 +282,7 @@ impl AgentWork<'_> {
         let own_tools = own.iter().map(|tool| tool.facts().name).collect();
         let tools = caller.tools_for_agents().with(own).for_agent(kind, depth < MAX_DEPTH)?;
         // A project's file may name a model of another provider, or one that costs more.
-        let waiting = services.gate.unapproved(kind.wishes.clone()).await;
+        let waiting = services.gate.unapproved(kind.trust_requests.clone()).await;
         report_waiting_hooks(parent, kind, &waiting);
         let chosen = services.models.chosen(kind.model.as_deref(), kind.effort, &waiting);
         let known = services.core.state().agents.get(id).and_then(|agent| agent.model.clone());
@@ -401,7 +401,9 @@ async fn begin_servers(
 
 /// Notifies the user, once in a turn, of hooks of a type that wait for approval.
 fn report_waiting_hooks(parent: TurnContext<'_>, kind: &AgentType, waiting: &[TrustRequest]) {
-    let (Some(file), true) = (&kind.file, waiting.iter().any(|wish| wish.key.starts_with(HOOKS_KEY))) else {
+    let (Some(file), true) =
+        (&kind.file, waiting.iter().any(|trust_request| trust_request.key.starts_with(HOOKS_KEY)))
+    else {
         return;
     };
     let text = format!("Hooks of the agent `{}` wait for your approval and do not run: {file}.", kind.name);
@@ -433,7 +435,7 @@ async fn beginning(turn: TurnContext<'_>, kind: &AgentType, cancel: &Cancellatio
         let (kind, workspace) = (kind.clone(), Arc::clone(&services.environment.workspace));
         let notes = blocking(move || {
             let project = workspace.roots().first().cloned().unwrap_or_else(|| workspace.cwd());
-            notes::told(&kind, &project)
+            notes::reported(&kind, &project)
         });
         if let Some(notes) = notes.await {
             text.push_str(&format!("\n\n# Notes\n{notes}"));

@@ -53,7 +53,7 @@ pub(crate) async fn expand_extension(
     // An approval, and its withdrawal, applies at once.
     let is_disabled =
         services.gate.refreshed().await.policy.declared.switches.disable_shell_embeds == Some(true);
-    let waiting = services.gate.unapproved(extension.wishes.clone()).await;
+    let waiting = services.gate.unapproved(extension.trust_requests.clone()).await;
     let (equipment, notes) = equipment_of(&services.models, &extension, &waiting);
     let (id, folder) = (services.core.id().to_string(), extension.folder.to_string());
     let project = workspace.roots().first().cloned().unwrap_or_else(|| workspace.cwd());
@@ -114,7 +114,7 @@ fn equipment_of(
 ) -> (Equipment, Vec<String>) {
     let mut notes = extension.notes.clone();
     let mut equipment = Equipment { deny: extension.disallowed_tools.clone(), ..Equipment::default() };
-    if waiting.iter().any(|wish| wish.key == TOOLS_KEY) {
+    if waiting.iter().any(|trust_request| trust_request.key == TOOLS_KEY) {
         notes.push(format!(
             "`allowed-tools` of {} waits for your approval (`/trust`); until then these tools ask as usual",
             extension.path
@@ -134,7 +134,7 @@ fn equipment_of(
             }
         });
     }
-    if waiting.iter().any(|wish| wish.key.starts_with(HOOKS_KEY)) {
+    if waiting.iter().any(|trust_request| trust_request.key.starts_with(HOOKS_KEY)) {
         notes.push(format!(
             "`hooks` of {} wait for your approval (`/trust`); until then they do not run",
             extension.path
@@ -158,7 +158,7 @@ fn equipment_of(
 
 /// Whether the commands of a file may run. `waiting` are its requests that wait for the user's approval.
 fn may_embed(extension: &Extension, waiting: &[TrustRequest]) -> Result<(), String> {
-    if waiting.iter().any(|wish| wish.key == SHELL_KEY) {
+    if waiting.iter().any(|trust_request| trust_request.key == SHELL_KEY) {
         return Err(format!(
             "{} runs commands, which wait for your approval: `/trust` shows and approves them",
             extension.path

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn announcements_are_told_from_answers() {
+    fn announcements_are_distinguished_from_answers() {
         let long = format!("{} Let me look:", "It is so. ".repeat(200));
         let early = format!("Let me look. {}", "Here is what I found: it works. ".repeat(10));
         for (answer, expected) in [

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_says_meanwhile_goes_on_where_the_turn_would_have_ended_well() {
+    fn what_the_user_says_meanwhile_continues_where_the_turn_would_have_ended_well() {
         use DecisionPoint::{Answered, ToolsRan};
         use NextStep::{RunTools, Stop};
         let table = [

@@ -175,7 +175,7 @@ impl<'a> Pipeline<'a> {
         mut context: CallContext,
         instructed: &mut Vec<AbsPath>,
     ) -> Result<ToolOutput, ToolError> {
-        let HookedPlan { plan, judged, input: changed, context: told, is_allowed } = hooked;
+        let HookedPlan { plan, judged, input: changed, context: reported, is_allowed } = hooked;
         trace(self.call, PipelineStage::Confirmation);
         let confirmed = match judged.verdict.decision {
             // Its sub-agent was allowed to work before, and asks for its own calls.
@@ -211,7 +211,7 @@ impl<'a> Pipeline<'a> {
         let result = self.decide_set_aside(result).await;
 
         trace(self.call, PipelineStage::PostHook);
-        let result = self.post_hook(tool.as_ref(), &touches, result, began.elapsed(), told).await;
+        let result = self.post_hook(tool.as_ref(), &touches, result, began.elapsed(), reported).await;
         let mut output = result?;
         output.model_text.insert_str(0, &confirmed.remark);
         if let Some(input) = changed {
@@ -255,12 +255,12 @@ impl<'a> Pipeline<'a> {
             let case = self.case(tool, &self.call.input, &plan.touches);
             self.services().hooks.before_call(self.conversation(), self.hooked(&case), self.cancel).await
         };
-        let PreCallReply { choice, input, context: told, is_stopped } = before;
+        let PreCallReply { choice, input, context: reported, is_stopped } = before;
         if is_stopped {
             return Err(stopped(&plan.title));
         }
         if let Some((HookChoice::Deny, reason)) = &choice {
-            return Err(refused_by_hook(&plan.title, reason, &told));
+            return Err(refused_by_hook(&plan.title, reason, &reported));
         }
         if self.cancel.is_cancelled() {
             return Err(cancelled());
@@ -293,7 +293,7 @@ impl<'a> Pipeline<'a> {
                 Verdict { decision, reason, rule: verdict.rule.clone(), standing: AnswerReach::Never };
             judged = unless_refused(&plan, judged)?;
         }
-        Ok(HookedPlan { plan, judged, input, context: told, is_allowed })
+        Ok(HookedPlan { plan, judged, input, context: reported, is_allowed })
     }
 
     /// Runs the hooks after a call.
@@ -303,11 +303,11 @@ impl<'a> Pipeline<'a> {
         touches: &[Touch],
         result: Result<ToolOutput, ToolError>,
         took: Duration,
-        told: Vec<String>,
+        reported: Vec<String>,
     ) -> Result<ToolOutput, ToolError> {
         let event = if result.is_ok() { HookEvent::PostToolUse } else { HookEvent::PostToolUseFailure };
         let is_refused = result.as_ref().is_err_and(|error| error.kind == ToolErrorKind::Denied);
-        if told.is_empty()
+        if reported.is_empty()
             && (is_refused || !self.services().hooks.has_call_hooks(self.conversation(), event))
         {
             return result;
@@ -315,7 +315,7 @@ impl<'a> Pipeline<'a> {
         let case = self.case(tool, &self.call.input, touches);
         self.services()
             .hooks
-            .after_call(self.conversation(), self.hooked(&case), result, (took, told), self.cancel)
+            .after_call(self.conversation(), self.hooked(&case), result, (took, reported), self.cancel)
             .await
     }
 
@@ -428,8 +428,8 @@ fn format_result(
 fn texts(output: &ToolOutput) -> (&str, &str) {
     let first_line = output.model_text.lines().next().unwrap_or_default();
     let shown = if output.display.is_empty() { first_line } else { &output.display };
-    let told = if output.model_text.is_empty() { shown } else { &output.model_text };
-    (told, shown)
+    let reported = if output.model_text.is_empty() { shown } else { &output.model_text };
+    (reported, shown)
 }
 
 #[cfg(test)]

@@ -73,8 +73,8 @@ pub(super) async fn rest_for_turn(
             reply = &mut asked => break reply,
             () = reached(until) => {}
         }
-        let go_on = InquiryAnswer { labels: vec![REST_RETRY.to_owned()], text: None };
-        let reply = Reply { answers: Some(vec![go_on]), by: RESET.to_owned(), ..Reply::default() };
+        let proceed = InquiryAnswer { labels: vec![REST_RETRY.to_owned()], text: None };
+        let reply = Reply { answers: Some(vec![proceed]), by: RESET.to_owned(), ..Reply::default() };
         if turn.services.requests.reply(&id, reply).is_ok() {
             break asked.await;
         }

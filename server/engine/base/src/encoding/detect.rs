@@ -208,15 +208,15 @@ fn writes_back<E>(pass: &mut Pass<'_, E>, encoding: &'static Encoding) -> Result
     let mut decoder = encoding.new_decoder_without_bom_handling();
     let (mut read, mut written) = (Sha256::new(), Sha256::new());
     let mut text = String::new();
-    let mut go_on = |piece: &[u8], last: bool| {
+    let mut proceed = |piece: &[u8], last: bool| {
         text.clear();
         decode_piece(&mut decoder, piece, last, &mut text);
         read.update(piece);
         written.update(encoding.encode(&text).0);
         ControlFlow::Continue(())
     };
-    pass(&mut |piece| go_on(piece, false))?;
-    let _ = go_on(&[], true);
+    pass(&mut |piece| proceed(piece, false))?;
+    let _ = proceed(&[], true);
     Ok(read.finalize() == written.finalize())
 }
 

@@ -17,8 +17,8 @@ fn hearing() -> (FolderWatch, Receiver<(EventKind, Vec<PathBuf>)>) {
 }
 
 /// Waits until the watch reports a path.
-fn wait(told: &Receiver<(EventKind, Vec<PathBuf>)>, path: &Path) {
-    while !told.recv().unwrap().1.iter().any(|told| told == path) {}
+fn wait(reported: &Receiver<(EventKind, Vec<PathBuf>)>, path: &Path) {
+    while !reported.recv().unwrap().1.iter().any(|reported| reported == path) {}
 }
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -30,30 +30,30 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
 #[test]
 fn all_who_ask_share_one_watch_and_whoever_leaves_takes_nothing_from_the_others() {
     let (_kept, root) = folder();
-    let ((one, told_one), (other, told_other)) = (hearing(), hearing());
+    let ((one, reported_one), (other, reported_other)) = (hearing(), hearing());
     assert!(Arc::ptr_eq(&one.shared, &other.shared));
     one.watch(&root).unwrap();
     other.watch(&root).unwrap();
     fs::write(root.join("a"), "").unwrap();
-    wait(&told_one, &root.join("a"));
-    wait(&told_other, &root.join("a"));
+    wait(&reported_one, &root.join("a"));
+    wait(&reported_other, &root.join("a"));
     drop(one);
     fs::write(root.join("b"), "").unwrap();
-    wait(&told_other, &root.join("b"));
-    assert!(told_one.iter().all(|(_, paths)| paths != [root.join("b")]), "it has ended");
+    wait(&reported_other, &root.join("b"));
+    assert!(reported_one.iter().all(|(_, paths)| paths != [root.join("b")]), "it has ended");
     other.unwatch(&root);
     fs::write(root.join("c"), "").unwrap();
     // A later subscription gets its events later.
     let (_kept, elsewhere) = folder();
     other.watch(&elsewhere).unwrap();
     fs::write(elsewhere.join("d"), "").unwrap();
-    let told: Vec<_> = std::iter::from_fn(|| {
-        let (_, paths) = told_other.recv().unwrap();
+    let reported: Vec<_> = std::iter::from_fn(|| {
+        let (_, paths) = reported_other.recv().unwrap();
         (paths != [elsewhere.join("d")]).then_some(paths)
     })
     .flatten()
     .collect();
-    assert!(!told.contains(&root.join("c")), "{told:?}");
+    assert!(!reported.contains(&root.join("c")), "{reported:?}");
 }
 
 #[test]
@@ -62,33 +62,33 @@ fn a_folder_with_two_names_is_heard_of_by_the_name_that_was_given() {
     let (real, link) = (root.join("real"), root.join("link"));
     fs::create_dir(&real).unwrap();
     std::os::unix::fs::symlink(&real, &link).unwrap();
-    let ((by_name, told_name), (by_link, told_link)) = (hearing(), hearing());
+    let ((by_name, reported_name), (by_link, reported_link)) = (hearing(), hearing());
     by_name.watch(&real).unwrap();
     by_link.watch(&link).unwrap();
     fs::write(real.join("a"), "").unwrap();
-    wait(&told_name, &real.join("a"));
-    wait(&told_link, &link.join("a"));
+    wait(&reported_name, &real.join("a"));
+    wait(&reported_link, &link.join("a"));
     by_link.unwatch(&link);
     fs::write(real.join("b"), "").unwrap();
-    wait(&told_name, &real.join("b"));
+    wait(&reported_name, &real.join("b"));
     by_link.watch(&link).unwrap();
     drop(by_name);
     fs::write(real.join("c"), "").unwrap();
-    wait(&told_link, &link.join("c"));
+    wait(&reported_link, &link.join("c"));
 }
 
 #[test]
 fn a_folder_that_comes_again_is_heard_of_when_it_is_asked_for_again() {
     let (_kept, root) = folder();
     let place = root.join("place");
-    let (watch, told) = hearing();
+    let (watch, reported) = hearing();
     assert!(watch.watch(&place).is_err(), "it is not there");
     for number in 0..3 {
         fs::create_dir(&place).unwrap();
         watch.watch(&place).unwrap();
         let file = place.join(format!("{number}"));
         fs::write(&file, "").unwrap();
-        wait(&told, &file);
+        wait(&reported, &file);
         // Moved away, it is another folder's place.
         fs::rename(&place, root.join(format!("old-{number}"))).unwrap();
     }
@@ -96,25 +96,25 @@ fn a_folder_that_comes_again_is_heard_of_when_it_is_asked_for_again() {
     watch.watch(&place).unwrap();
     fs::write(root.join("old-2/late"), "").unwrap();
     fs::write(place.join("new"), "").unwrap();
-    let told: Vec<_> = std::iter::from_fn(|| {
-        let (_, paths) = told.recv().unwrap();
+    let reported: Vec<_> = std::iter::from_fn(|| {
+        let (_, paths) = reported.recv().unwrap();
         (paths != [place.join("new")]).then_some(paths)
     })
     .flatten()
     .collect();
-    assert!(!told.contains(&place.join("late")), "{told:?}");
+    assert!(!reported.contains(&place.join("late")), "{reported:?}");
 }
 
 #[test]
-fn nobody_is_told_of_reading() {
+fn nobody_is_notified_of_reading() {
     let (_kept, root) = folder();
     fs::write(root.join("a"), "text").unwrap();
-    let (watch, told) = hearing();
+    let (watch, reported) = hearing();
     watch.watch(&root).unwrap();
     for _ in 0..10 {
         fs::read(root.join("a")).unwrap();
     }
     fs::write(root.join("end"), "").unwrap();
-    let (kind, paths) = told.recv().unwrap();
+    let (kind, paths) = reported.recv().unwrap();
     assert!(kind.is_create() && paths == [root.join("end")], "{kind:?} {paths:?}");
 }

@@ -106,8 +106,8 @@ impl FileCollector<'_> {
         if verb == "grep" && self.found.len() == before {
             self.operand(&CommandWord::literal("."));
         }
-        let tells_little = || head.iter().any(|word| matches!(word.text.as_str(), "-t" | "-s" | "-e"));
-        if verb == "cat-file" && !tells_little() {
+        let reports_little = || head.iter().any(|word| matches!(word.text.as_str(), "-t" | "-s" | "-e"));
+        if verb == "cat-file" && !reports_little() {
             // The name of an object does not tell which file it is the content of.
             let named = head.iter().filter(|word| is_object(&word.text));
             named.for_each(|word| self.add(TouchedPath::Unknown(word.text.clone())));

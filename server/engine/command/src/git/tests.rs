@@ -107,7 +107,7 @@ fn patterns_and_messages_are_no_files() {
 }
 
 #[test]
-fn looking_is_told_from_doing() {
+fn looking_is_distinguished_from_doing() {
     for line in [
         "git -C sub status",
         "git -P log",

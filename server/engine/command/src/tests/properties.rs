@@ -70,7 +70,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_looked_at_without_a_panic(line in prop_oneof![any::<String>(), shellish()]) {
+    fn any_text_is_inspected_without_a_panic(line in prop_oneof![any::<String>(), shellish()]) {
         let analysis = at_work(&line);
         for rule in ["rm:*", "ls *", "*", "git * x"] {
             let _ = pattern(rule).forbids(&analysis);

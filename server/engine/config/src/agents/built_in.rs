@@ -69,6 +69,6 @@ fn built_in(
         memory: None,
         origin: ExtensionOrigin::BuiltIn,
         file: None,
-        wishes: Vec::new(),
+        trust_requests: Vec::new(),
     }
 }

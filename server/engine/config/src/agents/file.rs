@@ -13,7 +13,7 @@ use crate::extension::front_matter;
 use crate::extension::head::FrontMatterFile;
 use crate::extension::places::{ExtensionFolder, ExtensionOrigin, check_within};
 use crate::extension::problem::FileFault;
-use crate::extension::template::model_wish;
+use crate::extension::template::model_trust_request;
 use crate::hooks::declared::FileHooks;
 use crate::mcp::file_servers::FileServers;
 use crate::settings::TrustRequest;
@@ -133,7 +133,7 @@ fn read(file: AbsPath, place: &ExtensionFolder) -> AgentFile {
                 faults.extend(of_plugin(&mut agent, &text));
                 agent.name = place.name_of(&agent.name);
             }
-            agent.wishes = wishes(&agent, &at);
+            agent.trust_requests = trust_requests(&agent, &at);
             (Some(agent), faults)
         }
         Err(fault) => {
@@ -147,13 +147,13 @@ fn read(file: AbsPath, place: &ExtensionFolder) -> AgentFile {
 }
 
 /// The trust requests of a project file.
-fn wishes(agent: &AgentType, at: &FrontMatterFile) -> Vec<TrustRequest> {
+fn trust_requests(agent: &AgentType, at: &FrontMatterFile) -> Vec<TrustRequest> {
     if at.origin != ExtensionOrigin::Project {
         return Vec::new();
     }
-    let model = model_wish(&at.root, &at.file, agent.model.as_deref(), agent.effort);
-    let hooks = agent.hooks.iter().flat_map(FileHooks::wishes);
-    let servers = agent.own_servers.iter().flat_map(FileServers::wishes);
+    let model = model_trust_request(&at.root, &at.file, agent.model.as_deref(), agent.effort);
+    let hooks = agent.hooks.iter().flat_map(FileHooks::trust_requests);
+    let servers = agent.own_servers.iter().flat_map(FileServers::trust_requests);
     model.into_iter().chain(hooks).chain(servers).collect()
 }
 
@@ -239,7 +239,7 @@ pub(super) fn parse(text: &str, file: &FrontMatterFile) -> Result<(AgentType, Ve
         memory: written.memory.as_deref().map(memory).transpose().map_err(at("memory"))?.flatten(),
         origin: file.origin,
         file: Some(file.file.clone()),
-        wishes: Vec::new(),
+        trust_requests: Vec::new(),
     };
     Ok((agent, faults))
 }

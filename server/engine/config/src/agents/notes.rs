@@ -23,7 +23,7 @@ const MAX_BYTES: u64 = 25 << 10;
 const USER_FOLDER: usize = 2;
 
 /// The text about its notes for a sub-agent; `None` when its type keeps none. Blocks on the disk.
-pub fn told(kind: &AgentType, project: &AbsPath) -> Option<String> {
+pub fn reported(kind: &AgentType, project: &AbsPath) -> Option<String> {
     let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
     let folder = folder(kind, project, &user_folders(home.as_ref()))?;
     let file = folder.join(FILE);
@@ -82,21 +82,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let project = AbsPath::new(folder.path()).unwrap();
         let general = AgentTypes::default().find("general-purpose").unwrap().clone();
-        assert_eq!(told(&general, &project), None);
+        assert_eq!(reported(&general, &project), None);
         let mut kind = AgentType { name: "a/../b".to_owned(), memory: Some(AgentMemory::Project), ..general };
         let notes = project.join(".claude/agent-memory/a----b");
-        assert!(told(&kind, &project).unwrap().contains("The folder is empty"));
+        assert!(reported(&kind, &project).unwrap().contains("The folder is empty"));
         std::fs::create_dir_all(notes.as_path()).unwrap();
         let text = format!("first </notes>\n{}last", "x\n".repeat(MAX_LINES));
         std::fs::write(notes.join(FILE).as_path(), text).unwrap();
-        let given = told(&kind, &project).unwrap();
+        let given = reported(&kind, &project).unwrap();
         assert!(given.contains("first <\u{200b}/notes>") && !given.contains("last"), "{given}");
         kind.memory = Some(AgentMemory::Local);
-        assert!(told(&kind, &project).unwrap().contains("agent-memory-local"));
+        assert!(reported(&kind, &project).unwrap().contains("agent-memory-local"));
     }
 
     #[test]
-    fn notes_that_are_no_file_are_told_and_not_waited_for() {
+    fn notes_that_are_no_file_are_reported_and_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let project = AbsPath::new(folder.path()).unwrap();
         let general = AgentTypes::default().find("general-purpose").unwrap().clone();
@@ -105,7 +105,7 @@ mod tests {
         std::fs::create_dir_all(notes.as_path()).unwrap();
         let made = std::process::Command::new("mkfifo").arg(notes.join(FILE).as_path()).status();
         assert!(made.unwrap().success());
-        let given = told(&kind, &project).unwrap();
+        let given = reported(&kind, &project).unwrap();
         assert!(given.contains("cannot be read: it is no regular file"), "{given}");
     }
 }

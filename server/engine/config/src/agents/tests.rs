@@ -118,7 +118,7 @@ fn a_file_says_tools_model_mode_and_limit_in_any_dialect() {
 }
 
 #[test]
-fn what_a_file_says_beside_is_kept_and_what_does_not_count_is_told_on_its_line() {
+fn what_a_file_says_beside_is_kept_and_what_does_not_count_is_reported_on_its_line() {
     let all = parsed(
         "color: cyan\nskills: tidy, test\nmcpServers:\n  - hub\n  - own: {command: x}\nmemory: project\nhooks: {Stop: []}\n",
     );

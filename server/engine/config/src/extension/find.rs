@@ -302,7 +302,7 @@ impl Extension {
             paths: Vec::new(),
             shell: super::CommandShell::default(),
             hooks: None,
-            wishes: Vec::new(),
+            trust_requests: Vec::new(),
             notes: Vec::new(),
             is_dormant: false,
         }
@@ -367,11 +367,11 @@ fn head(text: &str, bare: Extension) -> Result<(Extension, Template), String> {
         notes,
         ..bare
     };
-    extension.wishes = match extension.scope {
+    extension.trust_requests = match extension.scope {
         // A plugin was approved as a whole.
         ExtensionScope::User | ExtensionScope::Plugin => Vec::new(),
         ExtensionScope::Project | ExtensionScope::Above | ExtensionScope::Below => {
-            template.wishes(&extension)
+            template.trust_requests(&extension)
         }
     };
     Ok((extension, template))

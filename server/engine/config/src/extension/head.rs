@@ -39,7 +39,7 @@ impl FrontMatterFile {
     }
 
     /// Its trust request; nothing where it is not the project's. Blocks on the disk.
-    pub(crate) fn wish(&self, key: String, value: &Value) -> Option<TrustRequest> {
+    pub(crate) fn trust_request(&self, key: String, value: &Value) -> Option<TrustRequest> {
         (self.origin == ExtensionOrigin::Project).then(|| {
             let (root, file) = (self.root.clone(), self.file.clone());
             TrustRequest { text: text_with_contents(&root, value), root, file, key }
@@ -53,10 +53,10 @@ impl FrontMatterFile {
         value: &Value,
         is_approved: &dyn Fn(&TrustRequest) -> bool,
     ) -> Approval {
-        match self.wish(key, value) {
+        match self.trust_request(key, value) {
             None => Approval::NotNeeded,
-            Some(wish) if is_approved(&wish) => Approval::Approved,
-            Some(wish) => Approval::Waiting(wish),
+            Some(trust_request) if is_approved(&trust_request) => Approval::Approved,
+            Some(trust_request) => Approval::Waiting(trust_request),
         }
     }
 }

@@ -152,8 +152,8 @@ impl LoadedExtensions {
         let (mut agents, styles) = beside(others, || catalog = Catalog::found_in(places));
         agents.check(&|skill| is_skill(&catalog, skill), has_model);
         // A script that is swapped asks again, as a file does.
-        for file in catalog.wishes().chain(agents.wishes()).flat_map(files_named_by) {
-            survey.look_at(&file);
+        for file in catalog.trust_requests().chain(agents.trust_requests()).flat_map(files_named_by) {
+            survey.inspect(&file);
         }
         let (agents, catalog, styles) = (Arc::new(agents), Arc::new(catalog), Arc::new(styles));
         let plugins = places.plugins.clone();
@@ -166,8 +166,8 @@ impl LoadedExtensions {
     }
 
     /// The trust requests of workspace files that needs the user's approval.
-    pub fn wishes(&self) -> impl Iterator<Item = &TrustRequest> {
-        self.catalog.wishes().chain(self.agents.wishes())
+    pub fn trust_requests(&self) -> impl Iterator<Item = &TrustRequest> {
+        self.catalog.trust_requests().chain(self.agents.trust_requests())
     }
 
     /// How many there are of each kind.

@@ -45,14 +45,14 @@ impl StampSurvey {
     }
 
     /// Takes a file in, whether it is there or not.
-    pub(crate) fn look_at(&mut self, path: &AbsPath) {
+    pub(crate) fn inspect(&mut self, path: &AbsPath) {
         if self.stamps.len() < MAX_STAMPS {
             self.stamps.push((path.clone(), SettingsStamp::of(path)));
         }
     }
 
     fn look_into(&mut self, folder: &AbsPath, part: ExtensionPart, depth: usize) {
-        self.look_at(folder);
+        self.inspect(folder);
         let Ok(entries) = fs::read_dir(folder.as_path()) else { return };
         self.folders.push(folder.clone());
         for entry in entries.flatten() {
@@ -65,10 +65,10 @@ impl StampSurvey {
             match part {
                 // Of a skill one file counts; what else lies beside it is only read by its caller.
                 ExtensionPart::Skills => {
-                    self.look_at(&path);
+                    self.inspect(&path);
                     if path.as_path().is_dir() {
                         self.folders.push(path.clone());
-                        self.look_at(&path.join("SKILL.md"));
+                        self.inspect(&path.join("SKILL.md"));
                     }
                 }
                 ExtensionPart::Agents | ExtensionPart::Commands | ExtensionPart::Styles
@@ -78,7 +78,7 @@ impl StampSurvey {
                 }
                 ExtensionPart::Agents | ExtensionPart::Commands | ExtensionPart::Styles => {
                     if path.as_path().extension().is_some_and(|extension| extension == "md") {
-                        self.look_at(&path);
+                        self.inspect(&path);
                     }
                 }
             }

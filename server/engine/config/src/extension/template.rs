@@ -93,8 +93,8 @@ impl Template {
     }
 
     /// The trust requests of a workspace file with this text.
-    pub(super) fn wishes(&self, extension: &Extension) -> Vec<TrustRequest> {
-        let wish = |key: &str, text: String| TrustRequest {
+    pub(super) fn trust_requests(&self, extension: &Extension) -> Vec<TrustRequest> {
+        let trust_request = |key: &str, text: String| TrustRequest {
             root: extension.root.clone(),
             file: extension.path.clone(),
             key: key.to_owned(),
@@ -104,13 +104,17 @@ impl Template {
         let shell = (!commands.is_empty()).then(|| {
             let text = commands.join("\n");
             let contents = contents_of_named(&extension.root, &text);
-            wish(SHELL_KEY, text + &contents)
+            trust_request(SHELL_KEY, text + &contents)
         });
         let tools = &extension.allowed_tools;
-        let tools = (!tools.is_empty()).then(|| wish(TOOLS_KEY, tools.join(", ")));
-        let model =
-            model_wish(&extension.root, &extension.path, extension.model.as_deref(), extension.effort);
-        let hooks = extension.hooks.iter().flat_map(FileHooks::wishes);
+        let tools = (!tools.is_empty()).then(|| trust_request(TOOLS_KEY, tools.join(", ")));
+        let model = model_trust_request(
+            &extension.root,
+            &extension.path,
+            extension.model.as_deref(),
+            extension.effort,
+        );
+        let hooks = extension.hooks.iter().flat_map(FileHooks::trust_requests);
         shell.into_iter().chain(tools).chain(model).chain(hooks).collect()
     }
 
@@ -136,7 +140,7 @@ impl Template {
 
 /// The trust requests of a workspace file that names a model or how hard it thinks: both cost money, and a model may be of
 /// another provider. The roles that the user has given models to are no wish.
-pub(crate) fn model_wish(
+pub(crate) fn model_trust_request(
     root: &AbsPath,
     file: &AbsPath,
     model: Option<&str>,
@@ -156,9 +160,9 @@ fn inline(line: &str, text: &mut String, segments: &mut Vec<TemplateSegment>) {
     let mut rest = line;
     let mut from = 0;
     while let Some(at) = rest[from..].find(MARK).map(|at| from + at) {
-        let stands_alone = rest[..at].chars().next_back().is_none_or(char::is_whitespace);
+        let is_alone = rest[..at].chars().next_back().is_none_or(char::is_whitespace);
         let command = &rest[at + MARK.len()..];
-        match command.find('`').filter(|end| *end > 0 && stands_alone) {
+        match command.find('`').filter(|end| *end > 0 && is_alone) {
             Some(end) => {
                 text.push_str(&rest[..at]);
                 segments.push(TemplateSegment::Text(std::mem::take(text)));

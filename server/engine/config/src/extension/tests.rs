@@ -155,14 +155,15 @@ fn a_head_says_all_that_counts_in_the_turn() {
     let mine = catalog.find(ExtensionKind::Skill, "mine").unwrap();
     assert!(!mine.background && mine.notes[0].contains("only beside `context: fork`"), "{:?}", mine.notes);
     assert!(catalog.listing(ExtensionKind::Skill).unwrap().contains("mine"));
-    let keys =
-        |extension: &Extension| extension.wishes.iter().map(|wish| wish.key.clone()).collect::<Vec<_>>();
+    let keys = |extension: &Extension| {
+        extension.trust_requests.iter().map(|trust_request| trust_request.key.clone()).collect::<Vec<_>>()
+    };
     assert_eq!(keys(all), ["shell", "allowedTools", "model"]);
-    assert_eq!(all.wishes[2].text, "effort: high", "`opus` is what the user has given a model to");
+    assert_eq!(all.trust_requests[2].text, "effort: high", "`opus` is what the user has given a model to");
     // Another script is another wish.
-    let before = all.read().unwrap().0.wishes;
+    let before = all.read().unwrap().0.trust_requests;
     fs::write(folders.project.join("check.sh").as_path(), "two").unwrap();
-    let after = all.read().unwrap().0.wishes;
+    let after = all.read().unwrap().0.trust_requests;
     assert!(
         before[0] != after[0] && before[0].text.starts_with("./check.sh\ntrue\ncheck.sh sha256:"),
         "{after:?}"
@@ -251,7 +252,7 @@ fn the_users_files_lie_where_the_environment_says_and_may_be_links() {
     ];
     assert_eq!(names, expected, "{:?}", catalog.problems);
     let mine = catalog.typed("mine").unwrap();
-    assert!(mine.read().is_ok() && mine.wishes.is_empty());
+    assert!(mine.read().is_ok() && mine.trust_requests.is_empty());
 
     // A folder of the workspace that is the user's is not the project's as well.
     let places = places::ExtensionFolders { user: vec![folders.project.join(".claude")], ..places };
@@ -260,7 +261,7 @@ fn the_users_files_lie_where_the_environment_says_and_may_be_links() {
 }
 
 #[test]
-fn a_file_that_has_become_a_pipe_is_told_and_not_waited_for() {
+fn a_file_that_has_become_a_pipe_is_reported_and_not_waited_for() {
     let folders = folders(&[("project/.claude/commands/do.md", "Do.")]);
     let known = load(&folders).typed("do").unwrap().clone();
     fs::remove_file(known.path.as_path()).unwrap();

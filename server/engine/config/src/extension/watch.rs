@@ -39,7 +39,7 @@ pub(super) async fn settled(changed: &Notify) {
 /// The folders that are watched. Dropping it ends that.
 pub(super) struct ExtensionWatch {
     folders: Option<FolderSet>,
-    has_told: bool,
+    has_reported: bool,
 }
 
 impl ExtensionWatch {
@@ -56,10 +56,10 @@ impl ExtensionWatch {
             }
             Err(error) => tracing::debug!(%error, "a change to users' files was not understood"),
         };
-        let mut watch = Self { folders: None, has_told: false };
+        let mut watch = Self { folders: None, has_reported: false };
         match FolderSet::new(MAX_FOLDERS, hear) {
             Ok(folders) => watch.folders = Some(folders),
-            Err(error) => watch.tell(&error.to_string()),
+            Err(error) => watch.report(&error.to_string()),
         }
         watch
     }
@@ -70,13 +70,13 @@ impl ExtensionWatch {
         let Some(folders) = &mut self.folders else { return false };
         let unwatched = folders.set(wanted.into_iter().map(PathBuf::from));
         if let Some(first) = unwatched.first() {
-            self.tell(&first.reason);
+            self.report(&first.reason);
         }
         unwatched.is_empty()
     }
 
-    fn tell(&mut self, reason: &str) {
-        if !std::mem::replace(&mut self.has_told, true) {
+    fn report(&mut self, reason: &str) {
+        if !std::mem::replace(&mut self.has_reported, true) {
             tracing::warn!(
                 reason,
                 "not all folders of agents, skills, commands and styles are watched; they are read when needed"

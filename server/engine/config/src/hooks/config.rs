@@ -353,7 +353,7 @@ impl Hooks {
             if self.listed.len() == MAX_HANDLERS {
                 let message =
                     format!("there are more than {MAX_HANDLERS} hooks; those from here on do not run");
-                self.tell(entry, ProblemSeverity::Error, &message);
+                self.report(entry, ProblemSeverity::Error, &message);
             }
             return;
         }
@@ -365,14 +365,14 @@ impl Hooks {
                     problem: notes.first().cloned(),
                     ..listed
                 });
-                notes.iter().for_each(|note| self.tell(entry, ProblemSeverity::Warning, note));
+                notes.iter().for_each(|note| self.report(entry, ProblemSeverity::Warning, note));
                 if entry.is_in_force() {
                     let is_confined = self.unguarded.iter().any(|folder| runs_script_in(folder, value));
                     self.by_event[event as usize].push(Arc::new(HookHandler { is_confined, ..handler }));
                 }
             }
             Err(problem) => {
-                self.tell(entry, ProblemSeverity::Warning, &format!("it does not run: {problem}"));
+                self.report(entry, ProblemSeverity::Warning, &format!("it does not run: {problem}"));
                 self.listed.push(DeclaredHook { problem: Some(problem), ..listed });
             }
         }
@@ -385,7 +385,7 @@ impl Hooks {
         } else {
             ProblemSeverity::Warning
         };
-        self.tell(entry, severity, problem);
+        self.report(entry, severity, problem);
         let handlers = entry.value.get("hooks").and_then(Value::as_array).cloned().unwrap_or_default();
         let handlers: Vec<_> =
             if handlers.is_empty() { vec![None] } else { handlers.iter().map(Some).collect() };
@@ -396,7 +396,7 @@ impl Hooks {
         }));
     }
 
-    fn tell(&mut self, entry: &Declaration, severity: ProblemSeverity, problem: &str) {
+    fn report(&mut self, entry: &Declaration, severity: ProblemSeverity, problem: &str) {
         self.problems.push(SettingsProblem {
             file: entry.source.file.clone(),
             place: entry.source.place,

@@ -82,8 +82,8 @@ impl FileHooks {
     }
 
     /// The part of it that needs the user's approval. Blocks on the disk.
-    pub(crate) fn wishes(&self) -> Vec<TrustRequest> {
-        self.groups.iter().filter_map(|group| self.at.wish(group.key(), &group.value)).collect()
+    pub(crate) fn trust_requests(&self) -> Vec<TrustRequest> {
+        self.groups.iter().filter_map(|group| self.at.trust_request(group.key(), &group.value)).collect()
     }
 
     /// Its problems, and on which line.

@@ -72,8 +72,8 @@ impl FileServers {
     }
 
     /// The part of it that needs the user's approval. Blocks on the disk.
-    pub(crate) fn wishes(&self) -> Vec<TrustRequest> {
-        self.servers.iter().filter_map(|server| self.at.wish(server.key(), &server.value)).collect()
+    pub(crate) fn trust_requests(&self) -> Vec<TrustRequest> {
+        self.servers.iter().filter_map(|server| self.at.trust_request(server.key(), &server.value)).collect()
     }
 
     /// They as settings would declare them. Blocks on the disk.
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_cannot_be_used_is_told_on_its_line_and_costs_itself_alone() {
+    fn one_that_cannot_be_used_is_reported_on_its_line_and_costs_itself_alone() {
         let (file, faults) = read("  - own: { command: x }\n  - bad: { args: [] }\n", ExtensionOrigin::User);
         assert_eq!(file.unwrap().names().collect::<Vec<_>>(), ["own"]);
         assert_eq!((faults.len(), faults[0].line), (1, Some(4)), "{faults:?}");
@@ -148,9 +148,9 @@ mod tests {
         let (file, _) = read("  - own: { command: x }\n", ExtensionOrigin::Project);
         let (other, _) = read("  - own: { command: z }\n", ExtensionOrigin::Project);
         let (file, other) = (file.unwrap(), other.unwrap());
-        let wish = file.wishes().remove(0);
-        assert_eq!(wish.key, "mcpServers.own");
-        let approved = |known: &TrustRequest| *known == wish;
+        let trust_request = file.trust_requests().remove(0);
+        assert_eq!(trust_request.key, "mcpServers.own");
+        let approved = |known: &TrustRequest| *known == trust_request;
         assert_eq!(file.settled(&approved)[0].approval, Approval::Approved);
         assert!(!other.settled(&approved)[0].is_in_force());
     }

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_cleaned_and_the_server_can_be_told_from_the_tool() {
+    fn names_are_cleaned_and_the_server_can_be_distinguished_from_the_tool() {
         let server = server_part("my.server__two ", &none());
         assert_eq!(server, "my_server_two");
         let name = tool_name(&server, "read file__all", &none());

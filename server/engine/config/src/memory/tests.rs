@@ -184,10 +184,10 @@ fn the_files_of_a_deeper_folder_are_given_once() {
     rig.write("repo/app/api/v1/CLAUDE.md", "of v1");
     rig.write("repo/app/api/AGENTS.md", "of the api");
     let (places, above) = (rig.places(), rig.load());
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     let mut beside = |file: &str| {
         let mut folders = places.folders_beside(&rig.path(file));
-        folders.retain(|folder| told.insert(folder.clone()));
+        folders.retain(|folder| reported.insert(folder.clone()));
         Memory::of_folders(&places, &|_| Ok(()), &folders, &above)
     };
     assert_eq!(rig.given(&beside("repo/app/main.rs")), [""; 0]);

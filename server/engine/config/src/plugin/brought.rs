@@ -141,7 +141,7 @@ impl PluginReader {
                 found.as_path().is_dir() || (*part != ExtensionPart::Skills && is_markdown(found.as_path()));
             if !is_fit {
                 let what = if *part == ExtensionPart::Skills { "folder" } else { "folder or `.md` file" };
-                self.tell(*place, format!("There is no {what} `{path}` in this plugin."));
+                self.report(*place, format!("There is no {what} `{path}` in this plugin."));
                 continue;
             }
             if !parts.contains(&(*part, found.clone())) {
@@ -213,7 +213,7 @@ impl PluginReader {
                     match self.entries_of(&file, around) {
                         Some(entries) => all.extend(entries),
                         None if file.as_path().is_file() => {}
-                        None => self.tell(*place, format!("There is no file `{path}` in this plugin.")),
+                        None => self.report(*place, format!("There is no file `{path}` in this plugin.")),
                     }
                     read.push(file);
                 }
@@ -257,14 +257,14 @@ impl PluginReader {
         match wrong {
             None => Some(found),
             Some(reason) => {
-                self.tell(place, format!("`{path}` is ignored: {reason}."));
+                self.report(place, format!("`{path}` is ignored: {reason}."));
                 None
             }
         }
     }
 
     /// Reports a problem at a place of the manifest.
-    fn tell(&mut self, place: FileRange, message: String) {
+    fn report(&mut self, place: FileRange, message: String) {
         let (file, place) = (self.file.clone(), Some(place));
         self.problems.push(SettingsProblem { file, place, severity: ProblemSeverity::Warning, message });
     }

@@ -67,7 +67,7 @@ pub(super) fn read<T>(
 
 impl PluginDocument<'_> {
     /// Reports a problem at a place.
-    pub(super) fn tell(&mut self, severity: ProblemSeverity, range: Range, message: impl Into<String>) {
+    pub(super) fn report(&mut self, severity: ProblemSeverity, range: Range, message: impl Into<String>) {
         let place = Some(self.place(range));
         self.problems.push(SettingsProblem {
             file: Some(self.file.clone()),
@@ -88,7 +88,7 @@ impl PluginDocument<'_> {
             return Some(text.value.to_string());
         }
         let message = format!("`{}` has to be a text in quotes; it is ignored.", property.name.as_str());
-        self.tell(ProblemSeverity::Warning, property.value.range(), message);
+        self.report(ProblemSeverity::Warning, property.value.range(), message);
         None
     }
 
@@ -99,7 +99,7 @@ impl PluginDocument<'_> {
             Node::Array(list) => list.elements.iter().flat_map(|item| self.texts(name, item)).collect(),
             other => {
                 let message = format!("`{name}` has to be a path or a list of paths; this is ignored.");
-                self.tell(ProblemSeverity::Warning, other.range(), message);
+                self.report(ProblemSeverity::Warning, other.range(), message);
                 Vec::new()
             }
         }

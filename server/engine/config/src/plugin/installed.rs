@@ -188,9 +188,9 @@ impl InstalledPlugins {
                     self.add(id, InstalledPlugin { root, version, digest });
                 }
                 Ok(_) => {
-                    self.tell(&folder.join(OURS), format!("the folder of `{id}` is not a plugin folder"))
+                    self.report(&folder.join(OURS), format!("the folder of `{id}` is not a plugin folder"))
                 }
-                Err(reason) => self.tell(&folder.join(OURS), reason),
+                Err(reason) => self.report(&folder.join(OURS), reason),
             }
         }
     }
@@ -229,10 +229,10 @@ impl InstalledPlugins {
         file.as_path().symlink_metadata().ok()?;
         let read = regular::read_text(file.as_path(), MAX_BYTES).map_err(|error| error.to_string());
         let read = read.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()));
-        read.map_err(|reason| self.tell(file, reason)).ok()
+        read.map_err(|reason| self.report(file, reason)).ok()
     }
 
-    fn tell(&mut self, file: &AbsPath, reason: String) {
+    fn report(&mut self, file: &AbsPath, reason: String) {
         self.problems.push(SettingsProblem {
             file: Some(file.clone()),
             place: None,

@@ -95,7 +95,7 @@ pub(super) fn take(document: &mut PluginDocument<'_>, object: &Object<'_>) -> Ma
             _ => {
                 if let Some((_, why)) = UNUSED.iter().find(|(unused, _)| *unused == name) {
                     let message = format!("`{name}` is not in use: {why}.");
-                    document.tell(ProblemSeverity::Information, property.name.range(), message);
+                    document.report(ProblemSeverity::Information, property.name.range(), message);
                 }
             }
         }
@@ -106,7 +106,7 @@ pub(super) fn take(document: &mut PluginDocument<'_>, object: &Object<'_>) -> Ma
     };
     if let Some(message) = wrong {
         let named = object.properties.iter().find(|property| property.name.as_str() == "name");
-        document.tell(ProblemSeverity::Error, named.map_or(object.range(), |named| named.range()), message);
+        document.report(ProblemSeverity::Error, named.map_or(object.range(), |named| named.range()), message);
     }
     manifest
 }

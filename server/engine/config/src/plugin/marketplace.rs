@@ -269,7 +269,7 @@ fn take(document: &mut PluginDocument<'_>, object: &Object<'_>, root: &AbsPath) 
     let name = match name.and_then(|name| check_name(&name).map(|()| name)) {
         Ok(name) => name,
         Err(reason) => {
-            document.tell(
+            document.report(
                 ProblemSeverity::Error,
                 object.range(),
                 format!("This marketplace is not used: {reason}."),
@@ -304,7 +304,7 @@ fn take(document: &mut PluginDocument<'_>, object: &Object<'_>, root: &AbsPath) 
                 said,
             }),
             Err(reason) => {
-                document.tell(
+                document.report(
                     ProblemSeverity::Warning,
                     node.range(),
                     format!("This plugin is left out: {reason}."),

@@ -33,7 +33,7 @@ impl Desk {
 }
 
 /// The reports, with the number of the line.
-fn told(problems: &[SettingsProblem]) -> Vec<String> {
+fn reported(problems: &[SettingsProblem]) -> Vec<String> {
     let line = |problem: &SettingsProblem| problem.place.map_or(0, |place| place.line + 1);
     problems.iter().map(|problem| format!("{}: {}", line(problem), problem.message)).collect()
 }
@@ -53,7 +53,7 @@ fn a_manifest_adds_to_the_usual_places_and_what_leads_out_does_not_count() {
     };
     assert_eq!(added(ExtensionPart::Commands), ["commands", "extra.md"]);
     assert_eq!(added(ExtensionPart::Agents), ["agents", "agent.md"]);
-    let told = told(&plugin.problems).join("\n");
+    let reported = reported(&plugin.problems).join("\n");
     for expected in [
         "4: `./../secret.md` is ignored: it leads out of the plugin",
         "5: `more/extra.md` is ignored: a path in a plugin begins with `./`",
@@ -62,9 +62,9 @@ fn a_manifest_adds_to_the_usual_places_and_what_leads_out_does_not_count() {
         "8: There is no folder or `.md` file `./none.md`",
         "10: `dependencies` is not in use",
     ] {
-        assert!(told.contains(expected), "{expected} in {told}");
+        assert!(reported.contains(expected), "{expected} in {reported}");
     }
-    assert!(!told.contains("theirs"), "keys of others are left alone: {told}");
+    assert!(!reported.contains("theirs"), "keys of others are left alone: {reported}");
     assert_eq!(plugin.fault(), None);
 }
 
@@ -88,7 +88,10 @@ fn hooks_and_servers_are_read_from_files_and_from_the_manifest_and_carry_the_nam
     let named = |entries: &[Declaration]| entries.iter().map(|entry| entry.name.clone()).collect::<Vec<_>>();
     assert_eq!(named(&plugin.hooks), ["Stop", "SessionStart"]);
     assert_eq!(named(&plugin.servers), ["plugin:house:one", "plugin:house:two"]);
-    assert!(told(&plugin.problems).iter().any(|told| told.contains("`Stop` has to be a list")), "{plugin:?}");
+    assert!(
+        reported(&plugin.problems).iter().any(|reported| reported.contains("`Stop` has to be a list")),
+        "{plugin:?}"
+    );
     assert!(plugin.fault().unwrap().contains("`called otherwise` is no name"));
     assert_eq!(plugin.folders.variable("CLAUDE_PLUGIN_ROOT"), Some(desk.path("plugin").to_string()));
     assert_eq!(plugin.folders.variable("KODE_PLUGIN_DATA"), Some(desk.path("data").to_string()));

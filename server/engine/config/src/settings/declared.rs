@@ -154,14 +154,14 @@ impl Settings {
     pub(super) fn settle_servers(&mut self, is_distrusted: bool) {
         let switches = &self.declared.switches;
         for entry in &mut self.declared.servers {
-            let Approval::Waiting(wish) = &entry.approval else { continue };
+            let Approval::Waiting(trust_request) = &entry.approval else { continue };
             let is_disabled = switches.disabled_servers.contains(&entry.name);
             let is_named =
                 switches.enable_all_servers == Some(true) || switches.enabled_servers.contains(&entry.name);
             let is_enabled = is_named && !is_distrusted;
             // Entries that will not be started ask for no approval.
             if is_disabled || is_enabled {
-                self.withheld.retain(|withheld| withheld.wish != *wish);
+                self.withheld.retain(|withheld| withheld.trust_request != *trust_request);
             }
             if is_enabled && !is_disabled {
                 entry.approval = Approval::Approved;
@@ -206,7 +206,7 @@ impl FileReader<'_, '_> {
                     "`{name}` has no effect here: servers of a project are approved one by one. It takes \
                          effect in your own settings."
                 );
-                self.tell(ProblemSeverity::Information, property.name.range(), message);
+                self.report(ProblemSeverity::Information, property.name.range(), message);
             }
             "enableAllProjectMcpServers" => {
                 if let Some(value) = self.switch(name, property, true) {
@@ -239,7 +239,7 @@ impl FileReader<'_, '_> {
     fn language_servers(&mut self, property: &ObjectProp<'_>) {
         if !matches!(property.value, Node::Object(_)) {
             let message = "`lspServers` is ignored: write an object with an entry for each language server.";
-            return self.tell(ProblemSeverity::Warning, property.value.range(), message.to_owned());
+            return self.report(ProblemSeverity::Warning, property.value.range(), message.to_owned());
         }
         self.section(property, |reader, server| {
             reader.declare(DeclarationKind::LanguageServer, server.name.as_str(), &server.value);
@@ -253,11 +253,11 @@ impl FileReader<'_, '_> {
             (Node::StringLit(_), true) => self.declare(DeclarationKind::Variable, name, &property.value),
             (_, true) => {
                 let message = format!("`{name}` has to be a text in quotes; the variable is not set.");
-                self.tell(ProblemSeverity::Warning, property.value.range(), message);
+                self.report(ProblemSeverity::Warning, property.value.range(), message);
             }
             (_, false) => {
                 let message = format!("`{name}` cannot be the name of a variable; it is not set.");
-                self.tell(ProblemSeverity::Warning, property.name.range(), message);
+                self.report(ProblemSeverity::Warning, property.name.range(), message);
             }
         }
     }
@@ -284,7 +284,7 @@ impl FileReader<'_, '_> {
             None => Approval::NotNeeded,
             Some((workspace, file)) => {
                 let files = named_files(&workspace, &value);
-                self.settings.look_at(files.iter().map(|file| file.path.clone()));
+                self.settings.inspect(files.iter().map(|file| file.path.clone()));
                 let contents: String = files.iter().map(ReferencedFile::line).collect();
                 let text = format!("{value}{contents}");
                 // Nothing uses these yet, so they ask for no approval.

@@ -99,7 +99,7 @@ impl FileReader<'_, '_> {
                         "`{name}` is ignored here: files in the workspace cannot say where conversations are sent or with \
                          which key. Set this in your user settings, ~/.kode/settings.json."
                     );
-                    self.tell(ProblemSeverity::Warning, property.name.range(), message);
+                    self.report(ProblemSeverity::Warning, property.name.range(), message);
                 } else {
                     self.own_model_setting(property);
                 }
@@ -140,7 +140,7 @@ impl FileReader<'_, '_> {
             let Some(pointer) = Pointer::ALL.into_iter().find(|pointer| pointer.name() == name) else {
                 let message =
                     format!("There is no pointer `{name}`; there are main, task, compact and quick.");
-                return reader.tell(ProblemSeverity::Warning, property.name.range(), message);
+                return reader.report(ProblemSeverity::Warning, property.name.range(), message);
             };
             let Some(target) = reader.read_model_value::<String>(property) else { return };
             // Kode writes empty ones.
@@ -169,7 +169,7 @@ impl FileReader<'_, '_> {
                     let name = node.as_object().and_then(|object| object.get_string("name"));
                     if name.is_none() {
                         let message = "A profile in a list needs a `name`; this one is ignored.".to_owned();
-                        self.tell(ProblemSeverity::Warning, node.range(), message);
+                        self.report(ProblemSeverity::Warning, node.range(), message);
                     }
                     Some((name?.value.to_string(), node))
                 })
@@ -177,14 +177,14 @@ impl FileReader<'_, '_> {
             other => {
                 let message =
                     "`modelProfiles` has to be an object by name, or a list of profiles.".to_owned();
-                return self.tell(ProblemSeverity::Warning, other.range(), message);
+                return self.report(ProblemSeverity::Warning, other.range(), message);
             }
         };
         for (name, node) in named {
             let Some(profile) = profile(json(node), false) else { continue };
             if let Err(reason) = &profile {
                 let message = format!("The model profile `{name}` cannot be used: {reason}.");
-                self.tell(ProblemSeverity::Warning, node.range(), message);
+                self.report(ProblemSeverity::Warning, node.range(), message);
             }
             self.layer().profiles.entry(name).or_insert(profile);
         }
@@ -204,7 +204,7 @@ impl FileReader<'_, '_> {
                 let message = "`modelCatalog` has to be an object by model, a list of entries, or the path or address of a \
                                models.dev catalog."
                     .to_owned();
-                return self.tell(ProblemSeverity::Warning, other.range(), message);
+                return self.report(ProblemSeverity::Warning, other.range(), message);
             }
         };
         for (name, node) in entries {
@@ -222,10 +222,10 @@ impl FileReader<'_, '_> {
                 }
                 Ok(_) => {
                     let message = "This entry is ignored: a price has to be a number from 0 on.".to_owned();
-                    self.tell(ProblemSeverity::Warning, node.range(), message);
+                    self.report(ProblemSeverity::Warning, node.range(), message);
                 }
                 Err(reason) => {
-                    self.tell(
+                    self.report(
                         ProblemSeverity::Warning,
                         node.range(),
                         format!("This entry is ignored: {reason}."),
@@ -253,7 +253,7 @@ impl FileReader<'_, '_> {
             Ok(value) => Some(value),
             Err(reason) => {
                 let message = format!("`{}` is ignored: {reason}.", property.name.as_str());
-                self.tell(ProblemSeverity::Warning, property.value.range(), message);
+                self.report(ProblemSeverity::Warning, property.value.range(), message);
                 None
             }
         }

@@ -39,12 +39,12 @@ impl FileReader<'_, '_> {
         let id = match PluginId::parse(name) {
             Ok(id) => id,
             Err(reason) => {
-                return self.tell(ProblemSeverity::Warning, property.name.range(), format!("{reason}."));
+                return self.report(ProblemSeverity::Warning, property.name.range(), format!("{reason}."));
             }
         };
         let Node::BooleanLit(value) = &property.value else {
             let message = "Write true or false; the plugin stays as it would be without this.".to_owned();
-            return self.tell(ProblemSeverity::Warning, range, message);
+            return self.report(ProblemSeverity::Warning, range, message);
         };
         let approval = match (value.value, self.owner()) {
             (false, _) | (true, FileOwner::Person) => Some(SwitchApproval::NotNeeded),
@@ -64,18 +64,18 @@ impl FileReader<'_, '_> {
                 "The plugin `{id}` is wanted here and not installed. `kode-ls plugin install {id}` installs it, once its \
                  marketplace is added."
             );
-            self.tell(ProblemSeverity::Information, range, message);
+            self.report(ProblemSeverity::Information, range, message);
             return None;
         };
         let tree = match FolderTree::of(&plugin.root) {
             Ok(tree) => tree,
             Err(reason) => {
                 let message = format!("The plugin `{id}` cannot be approved, for {reason}; it stays off.");
-                self.tell(ProblemSeverity::Warning, range, message);
+                self.report(ProblemSeverity::Warning, range, message);
                 return None;
             }
         };
-        self.settings.look_at(tree.entries.into_iter());
+        self.settings.inspect(tree.entries.into_iter());
         let version = plugin.version.unwrap_or_else(|| "of no version".to_owned());
         let text = format!("true\n{id} {version} sha256:{}", tree.digest);
         let is_in_force = self.is_in_force(&key, &text, range);
@@ -96,7 +96,7 @@ impl FileReader<'_, '_> {
             ),
             Err(reason) => format!("The marketplace `{name}` cannot be added: {reason}."),
         };
-        self.tell(ProblemSeverity::Information, property.name.range(), message);
+        self.report(ProblemSeverity::Information, property.name.range(), message);
     }
 }
 
@@ -154,8 +154,8 @@ impl Settings {
         if let Some(digest) = &plugin.digest {
             let tree = FolderTree::of(&plugin.root);
             match &tree {
-                Ok(tree) => self.look_at(tree.entries.iter().cloned()),
-                Err(_) => self.look_at([plugin.root.clone()].into_iter()),
+                Ok(tree) => self.inspect(tree.entries.iter().cloned()),
+                Err(_) => self.inspect([plugin.root.clone()].into_iter()),
             }
             let changed = match tree {
                 Ok(tree) if tree.digest == *digest => None,
@@ -169,7 +169,7 @@ impl Settings {
         }
         let data = installed.data_of(id, plugin);
         let opened = Plugin::open(&plugin.root, &data, Some(&id.name));
-        self.look_at(opened.files.iter().chain(&opened.manifest).cloned());
+        self.inspect(opened.files.iter().chain(&opened.manifest).cloned());
         self.problems.extend(opened.problems.iter().cloned());
         if let Some(fault) = opened.fault() {
             return PluginState::LeftOut(fault.trim_end_matches('.').to_owned());

@@ -202,8 +202,8 @@ struct BuiltPolicy {
 impl SettingsPolicy {
     /// The same with what other files of the workspace ask for, such as skills, so that the user is shown all of it at once.
     #[must_use]
-    pub fn with_wishes(mut self, wishes: Vec<TrustRequest>) -> Self {
-        self.beside = wishes;
+    pub fn with_trust_requests(mut self, trust_requests: Vec<TrustRequest>) -> Self {
+        self.beside = trust_requests;
         self
     }
 
@@ -247,9 +247,9 @@ impl SettingsPolicy {
 
     fn make(&self, of: Arc<Settings>) -> BuiltPolicy {
         let mut settings = Settings::clone(&of);
-        for wish in &self.beside {
-            let asked = WithheldSetting::of_file(wish.clone());
-            match self.sources().trust().is_approved(wish) {
+        for trust_request in &self.beside {
+            let asked = WithheldSetting::of_file(trust_request.clone());
+            match self.sources().trust().is_approved(trust_request) {
                 true => settings.approved.push(asked),
                 false => settings.withheld.push(asked),
             }
@@ -498,16 +498,16 @@ impl PolicySource for SettingsPolicy {
         change.map(|change| change.file).map_err(|error| KeepRuleError::File(error.to_string()))
     }
 
-    fn is_approved(&self, wish: &TrustRequest) -> bool {
-        self.sources().trust().is_approved(wish)
+    fn is_approved(&self, trust_request: &TrustRequest) -> bool {
+        self.sources().trust().is_approved(trust_request)
     }
 
-    fn is_put_off(&self, wish: &TrustRequest) -> bool {
-        self.sources().trust().is_dismissed(wish)
+    fn is_put_off(&self, trust_request: &TrustRequest) -> bool {
+        self.sources().trust().is_dismissed(trust_request)
     }
 
-    fn approve_wishes(&self, wishes: &[TrustRequest]) -> Result<(), KeepRuleError> {
-        self.sources().trust().approve(wishes).map_err(|error| KeepRuleError::File(error.to_string()))
+    fn approve_trust_requests(&self, trust_requests: &[TrustRequest]) -> Result<(), KeepRuleError> {
+        self.sources().trust().approve(trust_requests).map_err(|error| KeepRuleError::File(error.to_string()))
     }
 
     fn trust(&self) -> TrustState {

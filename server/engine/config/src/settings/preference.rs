@@ -27,38 +27,38 @@ impl FileReader<'_, '_> {
     /// Takes one setting in; keys of other modules are left alone.
     pub(super) fn preference(&mut self, property: &ObjectProp<'_>) {
         match property.name.as_str() {
-            "model" => self.wish(property, |stated| &mut stated.model),
-            "appendSystemPrompt" => self.wish(property, |stated| &mut stated.append_system_prompt),
-            "stopHookLimit" => self.wish(property, |stated| &mut stated.stop_hook_limit),
-            "candidateAnswers" => self.wish(property, |stated| &mut stated.candidate_answers),
-            "effortLevel" => self.wish(property, |stated| &mut stated.effort),
-            "alwaysThinkingEnabled" => self.wish(property, |stated| &mut stated.always_thinking),
+            "model" => self.trust_request(property, |stated| &mut stated.model),
+            "appendSystemPrompt" => self.trust_request(property, |stated| &mut stated.append_system_prompt),
+            "stopHookLimit" => self.trust_request(property, |stated| &mut stated.stop_hook_limit),
+            "candidateAnswers" => self.trust_request(property, |stated| &mut stated.candidate_answers),
+            "effortLevel" => self.trust_request(property, |stated| &mut stated.effort),
+            "alwaysThinkingEnabled" => self.trust_request(property, |stated| &mut stated.always_thinking),
             "includeCoAuthoredBy" => self.state(property, |stated| &mut stated.co_authored),
-            "fileCheckpointingEnabled" => self.wish(property, |stated| &mut stated.checkpointing),
+            "fileCheckpointingEnabled" => self.trust_request(property, |stated| &mut stated.checkpointing),
             "respectGitignore" => self.state(property, |stated| &mut stated.respect_gitignore),
             "defaultShell" => self.shell(property),
             "language" => self.state(property, |stated| &mut stated.language),
             "outputStyle" => self.state(property, |stated| &mut stated.output_style),
             "autoCompactEnabled" => self.state(property, |stated| &mut stated.auto_compact),
             "projectOverview" => self.state(property, |stated| &mut stated.project_overview),
-            "maxTurns" => self.wish(property, |stated| &mut stated.max_turns),
+            "maxTurns" => self.trust_request(property, |stated| &mut stated.max_turns),
             "maxCostUsd" => self.amount(property, |stated| &mut stated.max_cost_usd),
             "maxMinutes" => self.amount(property, |stated| &mut stated.max_minutes),
             // To stop asks no model again.
             "incompleteIntent" if value_of(property).as_str() == Some(STOP) => {
                 self.state(property, |stated| &mut stated.incomplete_intent);
             }
-            "incompleteIntent" => self.wish(property, |stated| &mut stated.incomplete_intent),
+            "incompleteIntent" => self.trust_request(property, |stated| &mut stated.incomplete_intent),
             "autoCompactThreshold" => {
                 let shares = MIN_COMPACT_THRESHOLD..=1.0;
                 if value_of(property).as_f64().is_some_and(|share| shares.contains(&share)) {
-                    self.wish(property, |stated| &mut stated.compact_threshold);
+                    self.trust_request(property, |stated| &mut stated.compact_threshold);
                 } else {
                     let message = format!(
                         "`autoCompactThreshold` is ignored: write the share of the context window, a number from \
                          {MIN_COMPACT_THRESHOLD} to 1."
                     );
-                    self.tell(ProblemSeverity::Warning, property.value.range(), message);
+                    self.report(ProblemSeverity::Warning, property.value.range(), message);
                 }
             }
             // Not to ask a model costs nothing.
@@ -69,12 +69,12 @@ impl FileReader<'_, '_> {
             "lspServersOnPath" if value_of(property).as_bool() == Some(false) => {
                 self.state(property, |stated| &mut stated.language_servers_on_path);
             }
-            "lspServersOnPath" => self.wish(property, |stated| &mut stated.language_servers_on_path),
-            "sessionTitles" => self.wish(property, |stated| &mut stated.session_titles),
+            "lspServersOnPath" => self.trust_request(property, |stated| &mut stated.language_servers_on_path),
+            "sessionTitles" => self.trust_request(property, |stated| &mut stated.session_titles),
             "cleanupPeriodDays" if self.is_of_workspace() => {
                 let message =
                     "Files in the workspace cannot have sessions deleted; set this in your user settings.";
-                self.tell(ProblemSeverity::Warning, property.value.range(), message.to_owned());
+                self.report(ProblemSeverity::Warning, property.value.range(), message.to_owned());
             }
             "cleanupPeriodDays" => {
                 // An invalid number of days must not delete sessions.
@@ -88,7 +88,7 @@ impl FileReader<'_, '_> {
                     self.state(property, |stated| &mut stated.todo_reminder_rounds);
                 } else {
                     let message = "`todoReminderRounds` is ignored: write a whole number of rounds above 0.";
-                    self.tell(ProblemSeverity::Warning, property.value.range(), message.to_owned());
+                    self.report(ProblemSeverity::Warning, property.value.range(), message.to_owned());
                 }
             }
             "claudeMdExcludes" => self.list(property, |reader, node| {
@@ -116,16 +116,16 @@ impl FileReader<'_, '_> {
             Some("powershell") => "kode-ls runs commands with bash alone; `defaultShell` is ignored.",
             Some(_) | None => "Write `\"bash\"`; `defaultShell` is ignored.",
         };
-        self.tell(ProblemSeverity::Warning, property.value.range(), message.to_owned());
+        self.report(ProblemSeverity::Warning, property.value.range(), message.to_owned());
     }
 
     /// A part of the budget of a turn: one of a workspace could be greater than the user's own.
     fn amount(&mut self, property: &ObjectProp<'_>, field: fn(&mut StatedPreferences) -> &mut Option<f64>) {
         if value_of(property).as_f64().is_some_and(Budget::is_amount) {
-            self.wish(property, field);
+            self.trust_request(property, field);
         } else {
             let message = format!("`{}` is ignored: write a number above 0.", property.name.as_str());
-            self.tell(ProblemSeverity::Warning, property.value.range(), message);
+            self.report(ProblemSeverity::Warning, property.value.range(), message);
         }
     }
 
@@ -154,13 +154,13 @@ impl FileReader<'_, '_> {
             }
             Err(error) => {
                 let message = format!("`{}` is ignored: {error}.", property.name.as_str());
-                self.tell(ProblemSeverity::Warning, property.value.range(), message);
+                self.report(ProblemSeverity::Warning, property.value.range(), message);
             }
         }
     }
 
     /// A setting that counts from a file in the workspace only if the user has approved it.
-    fn wish<T: DeserializeOwned>(
+    fn trust_request<T: DeserializeOwned>(
         &mut self,
         property: &ObjectProp<'_>,
         field: fn(&mut StatedPreferences) -> &mut Option<T>,

@@ -172,14 +172,14 @@ impl FileReader<'_, '_> {
                 };
                 let message = format!("This rule {effect}: {error}.");
                 return if error.is_about_unknown_tool() {
-                    self.tell(ProblemSeverity::Warning, text.range, message);
+                    self.report(ProblemSeverity::Warning, text.range, message);
                 } else {
                     self.bad(behavior, text.range, message);
                 };
             }
         };
         if let Some(note) = note {
-            self.tell(ProblemSeverity::Warning, text.range, format!("In this rule, {note}."));
+            self.report(ProblemSeverity::Warning, text.range, format!("In this rule, {note}."));
         }
         let root = Some(self.origin.root.clone());
         let placed = PlacedRule { behavior, rule, source: self.source(text.range), root };
@@ -196,10 +196,10 @@ impl FileReader<'_, '_> {
         let Some(name) = self.text(&property.value) else { return };
         if name == CLASSIFIER {
             let message = "kode-ls has no mode in which a classifier decides; sessions start in `default`.";
-            return self.tell(ProblemSeverity::Information, range, message.to_owned());
+            return self.report(ProblemSeverity::Information, range, message.to_owned());
         }
         let Some(mode) = Mode::parse(&name) else {
-            return self.tell(
+            return self.report(
                 ProblemSeverity::Warning,
                 range,
                 format!("There is no mode `{name}`; it is ignored."),
@@ -208,7 +208,7 @@ impl FileReader<'_, '_> {
         if mode == Mode::BypassPermissions && self.is_of_workspace() {
             let message =
                 "Files in the workspace cannot switch permissions off; set this in your user settings.";
-            return self.tell(ProblemSeverity::Warning, range, message.to_owned());
+            return self.report(ProblemSeverity::Warning, range, message.to_owned());
         }
         if self.is_in_force("permissions.defaultMode", &name, range) {
             let value = self.sourced(mode, range);
@@ -225,7 +225,7 @@ impl FileReader<'_, '_> {
             "blade" => Order::AllowFirst,
             _ => {
                 let message = "Write `\"default\"` or `\"blade\"`; it is ignored.".to_owned();
-                return self.tell(ProblemSeverity::Warning, range, message);
+                return self.report(ProblemSeverity::Warning, range, message);
             }
         };
         if order == Order::AskFirst || self.is_in_force("permissions.order", &name, range) {
@@ -244,7 +244,7 @@ impl FileReader<'_, '_> {
         };
         let Some(folder) = folder else {
             let message = "Write a folder: a whole path, one relative to this workspace, or one after `~/`.";
-            return self.tell(ProblemSeverity::Warning, node.range(), message.to_owned());
+            return self.report(ProblemSeverity::Warning, node.range(), message.to_owned());
         };
         if self.is_in_force("permissions.additionalDirectories", &text, node.range()) {
             // Whole by now, so that it is the same folder whichever file says so.
@@ -357,7 +357,11 @@ impl FileReader<'_, '_> {
             _ => None,
         };
         let Some(number) = number else {
-            return self.tell(ProblemSeverity::Warning, range, "Write a whole number from 1 on.".to_owned());
+            return self.report(
+                ProblemSeverity::Warning,
+                range,
+                "Write a whole number from 1 on.".to_owned(),
+            );
         };
         if self.is_in_force("tools.maxConcurrency", &number.to_string(), range) {
             self.settings.values.max_concurrency.get_or_insert(number);
@@ -440,7 +444,7 @@ impl FileReader<'_, '_> {
             if object.properties[..at].iter().any(|earlier| earlier.name.as_str() == name) {
                 let message =
                     format!("`{name}` is here twice; lists are joined, otherwise the first one applies.");
-                self.tell(ProblemSeverity::Warning, property.name.range(), message);
+                self.report(ProblemSeverity::Warning, property.name.range(), message);
             }
         }
         &object.properties
@@ -472,7 +476,7 @@ impl FileReader<'_, '_> {
                 "The environment variable `{name}` is not set; the text stays as it is written. \
                  `${{{name}:-…}}` gives it a default."
             );
-            self.tell(ProblemSeverity::Warning, range, message);
+            self.report(ProblemSeverity::Warning, range, message);
         }
         text
     }
@@ -496,9 +500,9 @@ impl FileReader<'_, '_> {
             (FileOwner::Person, _) => true,
             (FileOwner::Workspace(workspace), Some(file)) => {
                 let (key, text) = (key.to_owned(), text.to_owned());
-                let wish = TrustRequest { root: workspace.clone(), file: file.clone(), key, text };
-                let is_approved = self.origin.trust.is_approved(&wish);
-                let withheld = WithheldSetting { wish, source: self.source(range) };
+                let trust_request = TrustRequest { root: workspace.clone(), file: file.clone(), key, text };
+                let is_approved = self.origin.trust.is_approved(&trust_request);
+                let withheld = WithheldSetting { trust_request, source: self.source(range) };
                 match is_approved {
                     true => self.settings.approved.push(withheld),
                     false => self.settings.withheld.push(withheld),
@@ -510,7 +514,7 @@ impl FileReader<'_, '_> {
                     "`{key}` is ignored from the settings of the editor, which may be the workspace's; set it in your \
                      own settings file."
                 );
-                self.tell(ProblemSeverity::Warning, range, message);
+                self.report(ProblemSeverity::Warning, range, message);
                 false
             }
         }
@@ -564,7 +568,7 @@ impl FileReader<'_, '_> {
     fn bad(&mut self, behavior: Behavior, range: Range, message: String) {
         match behavior {
             Behavior::Deny | Behavior::Ask => self.lose(range, message),
-            Behavior::Allow => self.tell(ProblemSeverity::Warning, range, message),
+            Behavior::Allow => self.report(ProblemSeverity::Warning, range, message),
         }
     }
 
@@ -573,7 +577,7 @@ impl FileReader<'_, '_> {
         self.settings.lose(problem);
     }
 
-    pub(super) fn tell(&mut self, severity: ProblemSeverity, range: Range, message: String) {
+    pub(super) fn report(&mut self, severity: ProblemSeverity, range: Range, message: String) {
         let problem = self.problem(severity, range, message);
         self.settings.problems.push(problem);
     }

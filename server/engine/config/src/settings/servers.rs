@@ -104,7 +104,7 @@ impl SettingsSources {
     ) {
         // The problems of a file of settings has been told.
         let is_settings = settings.files.contains(&place.file);
-        let told = |message: String, place: Option<_>, file: &AbsPath| SettingsProblem {
+        let reported = |message: String, place: Option<_>, file: &AbsPath| SettingsProblem {
             file: Some(file.clone()),
             place,
             severity: ProblemSeverity::Error,
@@ -115,7 +115,7 @@ impl SettingsSources {
             Ok(None) => return,
             Err(_) if is_settings => return,
             Err(reason) => {
-                settings.problems.push(told(reason, None, &place.file));
+                settings.problems.push(reported(reason, None, &place.file));
                 return;
             }
         };
@@ -124,7 +124,7 @@ impl SettingsSources {
             Err(_) if is_settings => return,
             Err(error) => {
                 let range = text.place(error.range());
-                settings.problems.push(told(format!("{} here", error.kind()), Some(range), &place.file));
+                settings.problems.push(reported(format!("{} here", error.kind()), Some(range), &place.file));
                 return;
             }
         };
@@ -156,7 +156,7 @@ impl SettingsSources {
             Some(other) => {
                 let range = text.place(other.range());
                 let message = "it holds something else than an object".to_owned();
-                settings.problems.push(told(message, Some(range), &place.file));
+                settings.problems.push(reported(message, Some(range), &place.file));
             }
             // An empty file says nothing.
             None => {}

@@ -106,8 +106,10 @@ impl SettingsSources {
         let settings = self.load();
         let inside = format!("{path}.");
         let is_set = |key: &str| key == path || key.starts_with(&inside);
-        let wishes = settings.withheld.iter().map(|withheld| &withheld.wish);
-        let set: Vec<_> = wishes.filter(|wish| wish.file == *file && is_set(&wish.key)).collect();
+        let trust_requests = settings.withheld.iter().map(|withheld| &withheld.trust_request);
+        let set: Vec<_> = trust_requests
+            .filter(|trust_request| trust_request.file == *file && is_set(&trust_request.key))
+            .collect();
         if set.is_empty() { Ok(()) } else { self.trust().approve(set) }
     }
 }

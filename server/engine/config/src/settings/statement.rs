@@ -58,7 +58,7 @@ impl FileReader<'_, '_> {
     /// Notes what the file states, reports typos and ignored keys. The file was read since `before`.
     pub(super) fn survey(&mut self, object: &Object<'_>, before: ReadMark) {
         self.survey_in("", object, before);
-        self.tell_of_other_order();
+        self.report_other_order();
     }
 
     fn survey_in(&mut self, within: &str, object: &Object<'_>, before: ReadMark) {
@@ -77,7 +77,7 @@ impl FileReader<'_, '_> {
                         "There is no setting `{path}`; did you mean `{}`? It is ignored.",
                         meant.path
                     );
-                    self.tell(ProblemSeverity::Warning, property.name.range(), message);
+                    self.report(ProblemSeverity::Warning, property.name.range(), message);
                 }
                 // Keys of other programs.
                 KeyMatch::Nothing(None) => {}
@@ -89,7 +89,7 @@ impl FileReader<'_, '_> {
         if let KeyReach::Ignored(why) = key.reach {
             if !why.is_empty() {
                 let message = format!("`{}` does nothing in kode-ls: {why}.", key.path);
-                self.tell(ProblemSeverity::Information, property.name.range(), message);
+                self.report(ProblemSeverity::Information, property.name.range(), message);
             }
             return self.state_value(key, None, &property.value, Some(StatementStanding::Ignored), before);
         }
@@ -158,7 +158,7 @@ impl FileReader<'_, '_> {
     }
 
     /// Tells where Blade, whose file it is, would let a rule that allows win over one that asks.
-    fn tell_of_other_order(&mut self) {
+    fn report_other_order(&mut self) {
         let is_blade = self.origin_file().and_then(kode_base::paths::AbsPath::parent);
         if is_blade.is_none_or(|folder| folder.file_name() != super::FOREIGN_CONFIG_FOLDER) {
             return;

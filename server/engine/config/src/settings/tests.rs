@@ -44,8 +44,11 @@ impl Fixture {
 
     /// Approves all that a file asks for by these settings.
     pub(super) fn approve(&self, settings: &Settings, file: &AbsPath) -> Result<usize, SettingsError> {
-        let wishes = settings.withheld.iter().map(|withheld| &withheld.wish);
-        let digests: Vec<_> = wishes.filter(|wish| wish.file == *file).map(TrustRequest::digest).collect();
+        let trust_requests = settings.withheld.iter().map(|withheld| &withheld.trust_request);
+        let digests: Vec<_> = trust_requests
+            .filter(|trust_request| trust_request.file == *file)
+            .map(TrustRequest::digest)
+            .collect();
         self.sources.trust().approve_digests(settings, &digests)
     }
 
@@ -55,6 +58,6 @@ impl Fixture {
 }
 
 /// Rules as text, with their behaviors.
-pub(super) fn told(rules: &[PlacedRule]) -> Vec<String> {
+pub(super) fn reported(rules: &[PlacedRule]) -> Vec<String> {
     rules.iter().map(|rule| format!("{} {}", rule.behavior.name(), rule.rule)).collect()
 }

@@ -46,13 +46,13 @@ impl SettingsText {
 
     /// Reads a file of at most this many bytes, as [`Self::read`] does.
     pub(crate) fn read_at_most(file: &AbsPath, max_bytes: u64) -> Result<Option<Self>, String> {
-        let told = |error: &io::Error| format!("it cannot be read ({error})");
+        let reported = |error: &io::Error| format!("it cannot be read ({error})");
         let bytes = match regular::read(file.as_path(), max_bytes) {
             Ok(bytes) => bytes,
             Err(error) if is_absence(&error) => return Ok(None),
             // These say all there is to say.
             Err(error) if is_unfit(&error) => return Err(error.to_string()),
-            Err(error) => return Err(told(&error)),
+            Err(error) => return Err(reported(&error)),
         };
         let text = String::from_utf8(bytes).map_err(|_| "it is not in UTF-8; save it so".to_owned())?;
         Ok(Some(Self::new(text)))

@@ -15,7 +15,7 @@ use super::lock::Lock;
 use super::text::is_absence;
 use super::{Settings, SettingsError, WithheldSetting};
 use kode_base::atomic;
-use kode_base::mask::masked_wish;
+use kode_base::mask::masked_trust_request;
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{RuleSource, places};
 
@@ -76,10 +76,12 @@ impl TrustSummary {
     /// How much of this waits.
     #[must_use]
     pub fn of<'w>(withheld: impl IntoIterator<Item = &'w WithheldSetting>) -> Self {
-        let wishes: Vec<&TrustRequest> = withheld.into_iter().map(|withheld| &withheld.wish).collect();
-        let files: BTreeSet<_> = wishes.iter().map(|wish| wish.file.clone()).collect();
-        let summary = summary(wishes.iter().map(|wish| wish.key.as_str()));
-        Self { count: wishes.len(), files: files.into_iter().collect(), summary }
+        let trust_requests: Vec<&TrustRequest> =
+            withheld.into_iter().map(|withheld| &withheld.trust_request).collect();
+        let files: BTreeSet<_> =
+            trust_requests.iter().map(|trust_request| trust_request.file.clone()).collect();
+        let summary = summary(trust_requests.iter().map(|trust_request| trust_request.key.as_str()));
+        Self { count: trust_requests.len(), files: files.into_iter().collect(), summary }
     }
 }
 
@@ -120,7 +122,7 @@ pub struct PendingTrust {
     /// Its digest, for [`Trust::approve_digests`].
     pub digest: String,
     /// The request.
-    pub wish: TrustRequest,
+    pub trust_request: TrustRequest,
     /// Its place.
     pub source: RuleSource,
     /// The earlier approved text, without secrets; perhaps only its beginning.
@@ -135,7 +137,7 @@ pub struct ApprovedTrust {
     /// Its digest, for [`Trust::revoke_digests`].
     pub digest: String,
     /// The request.
-    pub wish: TrustRequest,
+    pub trust_request: TrustRequest,
     /// Its place.
     pub source: RuleSource,
 }
@@ -188,7 +190,7 @@ impl TrustRequest {
     /// The request, as it may be shown: without secrets.
     #[must_use]
     pub fn shown(&self) -> String {
-        masked_wish(&self.key, &self.text)
+        masked_trust_request(&self.key, &self.text)
     }
 
     fn kept(&self) -> ApprovedText {
@@ -233,7 +235,7 @@ impl Trust {
 
     /// Whether the user has approved exactly this, as far as was read last.
     #[must_use]
-    pub fn is_approved(&self, wish: &TrustRequest) -> bool {
+    pub fn is_approved(&self, trust_request: &TrustRequest) -> bool {
         if self.editor.is_distrusted() {
             return false;
         }
@@ -241,14 +243,14 @@ impl Trust {
             return false;
         }
         // Made before the lock is taken: it checks the disk.
-        let digest = wish.digest();
+        let digest = trust_request.digest();
         self.stored.lock().approved.contains(&digest)
     }
 
     /// Whether the user does not want to be asked about this again, as far as was read last.
     #[must_use]
-    pub fn is_dismissed(&self, wish: &TrustRequest) -> bool {
-        self.stored.lock().dismissed.contains(&wish.digest())
+    pub fn is_dismissed(&self, trust_request: &TrustRequest) -> bool {
+        self.stored.lock().dismissed.contains(&trust_request.digest())
     }
 
     /// Whether the editor distrusts the workspace.
@@ -261,15 +263,19 @@ impl Trust {
     #[must_use]
     pub fn state(&self, settings: &Settings) -> TrustState {
         let stored = self.stored.lock().clone();
-        let waiting = settings.withheld.iter().map(|WithheldSetting { wish, source }| {
-            let digest = wish.digest();
+        let waiting = settings.withheld.iter().map(|WithheldSetting { trust_request, source }| {
+            let digest = trust_request.digest();
             // An entry that is still in the file is not the former one.
             let stands = |kept: &ApprovedText| {
-                settings.approved.iter().any(|known| known.wish.key == kept.key && known.wish.kept() == *kept)
+                settings
+                    .approved
+                    .iter()
+                    .any(|known| known.trust_request.key == kept.key && known.trust_request.kept() == *kept)
             };
             let is_earlier = |kept: &&ApprovedText| {
-                (&kept.root, &kept.file, &kept.key) == (&wish.root, &wish.file, &wish.key)
-                    && kept.text != wish.kept().text
+                (&kept.root, &kept.file, &kept.key)
+                    == (&trust_request.root, &trust_request.file, &trust_request.key)
+                    && kept.text != trust_request.kept().text
                     && !stands(kept)
             };
             PendingTrust {
@@ -278,17 +284,18 @@ impl Trust {
                     .texts
                     .values()
                     .find(is_earlier)
-                    .map(|kept| masked_wish(&kept.key, &kept.text)),
+                    .map(|kept| masked_trust_request(&kept.key, &kept.text)),
                 digest,
-                wish: wish.clone(),
+                trust_request: trust_request.clone(),
                 source: source.clone(),
             }
         });
-        let approved = settings.approved.iter().map(|WithheldSetting { wish, source }| ApprovedTrust {
-            digest: wish.digest(),
-            wish: wish.clone(),
-            source: source.clone(),
-        });
+        let approved =
+            settings.approved.iter().map(|WithheldSetting { trust_request, source }| ApprovedTrust {
+                digest: trust_request.digest(),
+                trust_request: trust_request.clone(),
+                source: source.clone(),
+            });
         TrustState {
             is_distrusted: self.editor.is_distrusted(),
             waiting: waiting.collect(),
@@ -299,7 +306,8 @@ impl Trust {
     /// Waiting requests that the user has not dismissed.
     #[must_use]
     pub fn to_ask(&self, settings: &Settings) -> Vec<String> {
-        let digests: Vec<_> = settings.withheld.iter().map(|withheld| withheld.wish.digest()).collect();
+        let digests: Vec<_> =
+            settings.withheld.iter().map(|withheld| withheld.trust_request.digest()).collect();
         let stored = self.stored.lock();
         digests.into_iter().filter(|digest| !stored.dismissed.contains(digest)).collect()
     }
@@ -310,14 +318,14 @@ impl Trust {
     /// When the file cannot be read or written; nothing is approved then.
     pub fn approve<'a>(
         &self,
-        wishes: impl IntoIterator<Item = &'a TrustRequest>,
+        trust_requests: impl IntoIterator<Item = &'a TrustRequest>,
     ) -> Result<(), SettingsError> {
-        let wishes: Vec<&TrustRequest> = wishes.into_iter().collect();
+        let trust_requests: Vec<&TrustRequest> = trust_requests.into_iter().collect();
         self.change(|stored| {
-            for wish in &wishes {
-                let digest = wish.digest();
+            for trust_request in &trust_requests {
+                let digest = trust_request.digest();
                 stored.dismissed.remove(&digest);
-                stored.texts.insert(digest.clone(), wish.kept());
+                stored.texts.insert(digest.clone(), trust_request.kept());
                 stored.approved.insert(digest);
             }
         })
@@ -329,11 +337,11 @@ impl Trust {
     /// # Errors
     /// When the file of approvals cannot be read or written; nothing is approved then.
     pub fn approve_digests(&self, settings: &Settings, digests: &[String]) -> Result<usize, SettingsError> {
-        let wishes = of(&settings.withheld, digests);
-        if !wishes.is_empty() {
-            self.approve(wishes.iter().copied())?;
+        let trust_requests = of(&settings.withheld, digests);
+        if !trust_requests.is_empty() {
+            self.approve(trust_requests.iter().copied())?;
         }
-        Ok(wishes.len())
+        Ok(trust_requests.len())
     }
 
     /// Takes approvals back. Blocks until the file is written.
@@ -342,9 +350,9 @@ impl Trust {
     /// When the file cannot be read or written; the approvals stay then.
     pub fn revoke<'a>(
         &self,
-        wishes: impl IntoIterator<Item = &'a TrustRequest>,
+        trust_requests: impl IntoIterator<Item = &'a TrustRequest>,
     ) -> Result<(), SettingsError> {
-        let digests: Vec<String> = wishes.into_iter().map(TrustRequest::digest).collect();
+        let digests: Vec<String> = trust_requests.into_iter().map(TrustRequest::digest).collect();
         self.change(|stored| {
             stored.approved.retain(|known| !digests.contains(known));
             stored.texts.retain(|known, _| !digests.contains(known));
@@ -357,12 +365,14 @@ impl Trust {
     /// # Errors
     /// When the file cannot be read or written; the approvals stay then.
     pub fn revoke_digests(&self, settings: &Settings, digests: &[String]) -> Result<usize, SettingsError> {
-        let wishes = of(&settings.approved, digests);
-        if !wishes.is_empty() {
-            self.revoke(wishes.iter().copied())?;
-            self.dismiss(&wishes.iter().map(|wish| wish.digest()).collect::<Vec<_>>())?;
+        let trust_requests = of(&settings.approved, digests);
+        if !trust_requests.is_empty() {
+            self.revoke(trust_requests.iter().copied())?;
+            self.dismiss(
+                &trust_requests.iter().map(|trust_request| trust_request.digest()).collect::<Vec<_>>(),
+            )?;
         }
-        Ok(wishes.len())
+        Ok(trust_requests.len())
     }
 
     /// Remembers that the user does not want to be asked about these again. Blocks until the file is written.
@@ -416,6 +426,6 @@ impl Trust {
 
 /// The wishes that some of these digests stand for.
 fn of<'w>(withheld: &'w [WithheldSetting], digests: &[String]) -> Vec<&'w TrustRequest> {
-    let wishes = withheld.iter().map(|withheld| &withheld.wish);
-    wishes.filter(|wish| digests.contains(&wish.digest())).collect()
+    let trust_requests = withheld.iter().map(|withheld| &withheld.trust_request);
+    trust_requests.filter(|trust_request| digests.contains(&trust_request.digest())).collect()
 }

@@ -219,37 +219,37 @@ mod tests {
     }
 
     #[test]
-    fn files_that_change_come_in_new_folders_or_go_are_told_and_others_are_not() {
+    fn files_that_change_come_in_new_folders_or_go_are_reported_and_others_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
         let (there, to_come) = (root.join("there.json"), root.join(".kode/sub/settings.json"));
         fs::write(there.as_path(), "1").unwrap();
-        let (_watch, told) = watching(&[&there, &to_come]);
+        let (_watch, reported) = watching(&[&there, &to_come]);
 
         fs::write(there.as_path(), "12").unwrap();
-        assert_eq!(told.recv().unwrap(), std::slice::from_ref(&there));
+        assert_eq!(reported.recv().unwrap(), std::slice::from_ref(&there));
         fs::write(root.join("other").as_path(), "x").unwrap();
         fs::create_dir_all(to_come.parent().unwrap().as_path()).unwrap();
         fs::write(to_come.as_path(), "1").unwrap();
-        assert_eq!(told.recv().unwrap(), std::slice::from_ref(&to_come));
+        assert_eq!(reported.recv().unwrap(), std::slice::from_ref(&to_come));
         fs::write(to_come.as_path(), "123").unwrap();
-        assert_eq!(told.recv().unwrap(), std::slice::from_ref(&to_come));
+        assert_eq!(reported.recv().unwrap(), std::slice::from_ref(&to_come));
         fs::remove_dir_all(root.join(".kode").as_path()).unwrap();
-        assert_eq!(told.recv().unwrap(), std::slice::from_ref(&to_come));
+        assert_eq!(reported.recv().unwrap(), std::slice::from_ref(&to_come));
         fs::remove_file(there.as_path()).unwrap();
-        assert_eq!(told.recv().unwrap(), [there]);
+        assert_eq!(reported.recv().unwrap(), [there]);
     }
 
     #[test]
-    fn a_file_behind_a_link_is_told_under_the_name_it_is_known_by() {
+    fn a_file_behind_a_link_is_reported_under_the_name_it_is_known_by() {
         let folder = tempfile::tempdir().unwrap();
         let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
         fs::create_dir(root.join("dotfiles").as_path()).unwrap();
         fs::write(root.join("dotfiles/a.json").as_path(), "1").unwrap();
         let link = root.join("settings.json");
         std::os::unix::fs::symlink(root.join("dotfiles/a.json").as_path(), link.as_path()).unwrap();
-        let (_watch, told) = watching(&[&link]);
+        let (_watch, reported) = watching(&[&link]);
         fs::write(root.join("dotfiles/a.json").as_path(), "12").unwrap();
-        assert_eq!(told.recv().unwrap(), [link]);
+        assert_eq!(reported.recv().unwrap(), [link]);
     }
 }

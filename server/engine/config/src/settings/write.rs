@@ -98,7 +98,7 @@ impl SettingsSources {
         })?;
         if behavior == Behavior::Allow && scope != SettingsScope::User {
             // Unchanged in the file, because that text is approved.
-            self.trust().approve([&self.wish(&file, behavior, written)])?;
+            self.trust().approve([&self.trust_request(&file, behavior, written)])?;
         }
         Ok(WriteOutcome { file, is_changed })
     }
@@ -125,15 +125,15 @@ impl SettingsSources {
             }
             Ok(list.root.to_string())
         })?;
-        let wishes: Vec<TrustRequest> =
-            removed.into_iter().map(|text| self.wish(file, behavior, text)).collect();
-        if behavior == Behavior::Allow && !wishes.is_empty() {
-            self.trust().revoke(&wishes)?;
+        let trust_requests: Vec<TrustRequest> =
+            removed.into_iter().map(|text| self.trust_request(file, behavior, text)).collect();
+        if behavior == Behavior::Allow && !trust_requests.is_empty() {
+            self.trust().revoke(&trust_requests)?;
         }
         Ok(WriteOutcome { file: file.clone(), is_changed })
     }
 
-    fn wish(&self, file: &AbsPath, behavior: Behavior, text: String) -> TrustRequest {
+    fn trust_request(&self, file: &AbsPath, behavior: Behavior, text: String) -> TrustRequest {
         // `<root>/<folder>/<file>`, as it is loaded: a workspace folder may lie in another.
         let root = file.parent().and_then(|folder| folder.parent());
         TrustRequest {

@@ -93,7 +93,7 @@ fn records_the_disk_refused_are_written_with_the_next() {
 }
 
 #[tokio::test]
-async fn a_refusing_disk_is_told_once_when_it_begins_and_once_when_it_is_over() {
+async fn a_refusing_disk_is_reported_once_when_it_begins_and_once_when_it_is_over() {
     let (disk, journal) = on_bad_disk();
     disk.fail_from_now_on(Some(Fault::NoSpace));
     for number in 0..5 {
@@ -102,8 +102,8 @@ async fn a_refusing_disk_is_told_once_when_it_begins_and_once_when_it_is_over() 
     assert!(journal.sync().await.is_err());
     let news = journal.take_news();
     let [StorageNews { message, recovered: false }] = news.as_slice() else { panic!("{news:?}") };
-    for told in [journal.path().to_str().unwrap(), "1 records", "Make room on the disk", "tried again"] {
-        assert!(message.contains(told), "{message}");
+    for reported in [journal.path().to_str().unwrap(), "1 records", "Make room on the disk", "tried again"] {
+        assert!(message.contains(reported), "{message}");
     }
     disk.fail_from_now_on(None);
     journal.append(&remark("5")).unwrap();
@@ -187,7 +187,7 @@ async fn a_full_queue_of_unwritten_records_is_written_once_the_disk_has_room() {
 }
 
 #[tokio::test]
-async fn what_is_told_again_leaves_room_for_what_is_not() {
+async fn what_is_reported_again_leaves_room_for_what_is_not() {
     let grown = || Note::Transient { text: "more".to_owned() };
     let (disk, journal) = on_bad_disk();
     disk.fail_from_now_on(Some(Fault::NoSpace));
@@ -205,7 +205,7 @@ async fn what_is_told_again_leaves_room_for_what_is_not() {
 }
 
 #[tokio::test]
-async fn a_content_that_cannot_be_kept_holds_up_no_record_and_is_told() {
+async fn a_content_that_cannot_be_kept_holds_up_no_record_and_is_reported() {
     let folder = Path::new("/state");
     let disk: Arc<dyn Disk> = Arc::new(Memory::with_folder(folder));
     let bad = Faulty::new(Arc::new(Memory::with_folder(folder)), None);

@@ -61,9 +61,9 @@ impl ServerOffer {
         let Some(info) = info else { return Ok(Self::default()) };
         let (capabilities, mut notes) = (&info.capabilities, Vec::new());
         let peer = &way.peer;
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         if capabilities.tools.is_some() {
-            told = pages(|page| {
+            reported = pages(|page| {
                 Box::pin(async move {
                     let listed = peer.list_tools(page).await?;
                     Ok((listed.tools, listed.next_cursor))
@@ -73,9 +73,9 @@ impl ServerOffer {
             .map_err(|error| failure::of_request(&server.name, &error))?;
         }
         let described: BTreeMap<_, _> =
-            told.iter().map(|tool| (tool.name.to_string(), seen::description(tool))).collect();
+            reported.iter().map(|tool| (tool.name.to_string(), seen::description(tool))).collect();
         let changed = changed(server, definition, &described).await;
-        let tools = named(server, definition, told, &mut notes);
+        let tools = named(server, definition, reported, &mut notes);
         let mut prompts = Vec::new();
         if capabilities.prompts.is_some() {
             let listed = pages(|page| {
@@ -164,11 +164,11 @@ async fn changed(
 fn named(
     server: &McpServer,
     definition: &ServerDefinition,
-    told: Vec<Tool>,
+    reported: Vec<Tool>,
     notes: &mut Vec<String>,
 ) -> Vec<Arc<McpTool>> {
     let (mut taken, mut tools) = (BTreeSet::new(), Vec::new());
-    for tool in told {
+    for tool in reported {
         let name = names::tool_name(&server.part, &tool.name, &taken);
         if tool.name.is_empty() || !taken.insert(name.clone()) {
             notes.push(format!("Its tool `{}` is left out: another one has the name.", tool.name));

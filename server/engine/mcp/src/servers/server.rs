@@ -63,7 +63,7 @@ pub(crate) struct McpServer {
     /// Why its entry cannot be used.
     unusable: Option<McpFailure>,
     surroundings: Arc<ServerSurroundings>,
-    told: Mutex<ServerStatus>,
+    reported: Mutex<ServerStatus>,
     offered: Mutex<Arc<ServerOffer>>,
     way: Mutex<Option<ServerChannel>>,
     task: Mutex<Option<ServerTask>>,
@@ -112,7 +112,7 @@ impl McpServer {
             resting,
             unusable,
             surroundings,
-            told: Mutex::default(),
+            reported: Mutex::default(),
             offered: Mutex::default(),
             way: Mutex::default(),
             task: Mutex::default(),
@@ -133,7 +133,8 @@ impl McpServer {
             return;
         }
         let stop = CancellationToken::new();
-        *self.told.lock() = ServerStatus { state: Some(ServerState::Starting), ..ServerStatus::default() };
+        *self.reported.lock() =
+            ServerStatus { state: Some(ServerState::Starting), ..ServerStatus::default() };
         let handle = tokio::spawn(Arc::clone(self).run(definition, stop.clone()));
         *task = Some(ServerTask { stop, handle });
     }
@@ -147,7 +148,7 @@ impl McpServer {
             tracing::error!(%error, server = self.name, "the task of a server broke");
         }
         *self.offered.lock() = Arc::default();
-        *self.told.lock() = ServerStatus::default();
+        *self.reported.lock() = ServerStatus::default();
         self.changed();
     }
 
@@ -164,13 +165,13 @@ impl McpServer {
 
     /// Its current state.
     pub(crate) fn state(&self) -> ServerState {
-        self.told.lock().state.unwrap_or(self.resting)
+        self.reported.lock().state.unwrap_or(self.resting)
     }
 
     /// Whether it is being connected to for the first time and nothing has gone wrong yet.
     pub(crate) fn is_nearly_there(&self) -> bool {
-        let told = self.told.lock();
-        told.state == Some(ServerState::Starting) && told.attempts == 0
+        let reported = self.reported.lock();
+        reported.state == Some(ServerState::Starting) && reported.attempts == 0
     }
 
     /// Its offer.
@@ -194,25 +195,25 @@ impl McpServer {
 
     /// Itself, for people.
     pub(crate) fn info(&self) -> ServerInfo {
-        let (told, offered) = (self.told.lock().clone(), self.offered());
+        let (reported, offered) = (self.reported.lock().clone(), self.offered());
         let notes = self.definition.iter().flat_map(|definition| definition.notes.iter().cloned());
         ServerInfo {
             name: self.name.clone(),
             kind: self.definition.as_ref().map_or("", |definition| definition.kind()),
             target: self.definition.as_ref().map(|definition| definition.shown()).unwrap_or_default(),
-            state: told.state.unwrap_or(self.resting),
+            state: reported.state.unwrap_or(self.resting),
             source: self.source.clone(),
-            attempts: told.attempts,
-            failure: told.failure.or_else(|| self.unusable.clone()),
-            latency: told.latency,
-            title: told.title,
+            attempts: reported.attempts,
+            failure: reported.failure.or_else(|| self.unusable.clone()),
+            latency: reported.latency,
+            title: reported.title,
             tools: offered.tools.len(),
             prompts: offered.prompts.len(),
             resources: offered.resources.len(),
             changed_tools: offered.changed.clone(),
             notes: notes
                 .chain(self.reason.clone())
-                .chain(told.note)
+                .chain(reported.note)
                 .chain(offered.notes.iter().cloned())
                 .collect(),
         }
@@ -245,14 +246,14 @@ impl McpServer {
                 "Give it what it needs in `env` of its entry.",
             ));
         };
-        let challenge = self.told.lock().failure.as_ref().map(|failure| failure.challenge.clone());
+        let challenge = self.reported.lock().failure.as_ref().map(|failure| failure.challenge.clone());
         let challenge = challenge.unwrap_or_default();
         let sign_in = auth::begin(&definition, &address, &self.surroundings.state, &challenge).await?;
         let (url, server) = (sign_in.url.clone(), Arc::clone(self));
         tokio::spawn(async move {
             match sign_in.complete(&definition).await {
                 Ok(()) => server.reconnect(),
-                Err(failure) => server.tell(|told| told.failure = Some(failure)),
+                Err(failure) => server.report(|reported| reported.failure = Some(failure)),
             }
         });
         Ok(url)
@@ -280,7 +281,7 @@ impl McpServer {
                         ));
                     }
                     ServerState::NeedsAuth | ServerState::Failed => {
-                        let failure = self.told.lock().failure.clone().or_else(|| self.unusable.clone());
+                        let failure = self.reported.lock().failure.clone().or_else(|| self.unusable.clone());
                         return Err(
                             failure.unwrap_or_else(|| McpFailure::permanent("it failed", "Use `/mcp`."))
                         );
@@ -294,7 +295,7 @@ impl McpServer {
         match timeout(self.surroundings.limits.start, ready).await {
             Ok(way) => way,
             Err(_) => {
-                let failure = self.told.lock().failure.clone();
+                let failure = self.reported.lock().failure.clone();
                 let said = failure.map(|failure| format!(": {}", failure.message)).unwrap_or_default();
                 Err(McpFailure::transient(
                     format!("the MCP server `{}` is not connected yet{said}", self.name),
@@ -323,9 +324,9 @@ impl McpServer {
                 stop.cancelled().await;
                 break;
             }
-            self.tell(|told| {
-                told.state = Some(ServerState::Starting);
-                told.attempts = attempts;
+            self.report(|reported| {
+                reported.state = Some(ServerState::Starting);
+                reported.attempts = attempts;
             });
             let began = Instant::now();
             let failure = match self.connect_and_hold(&definition, &stop).await {
@@ -351,11 +352,11 @@ impl McpServer {
             if wait.is_none() {
                 *self.offered.lock() = Arc::default();
             }
-            self.tell(|told| {
-                told.state = Some(state);
-                told.attempts = attempts;
-                told.failure = Some(failure);
-                told.latency = None;
+            self.report(|reported| {
+                reported.state = Some(state);
+                reported.attempts = attempts;
+                reported.failure = Some(failure);
+                reported.latency = None;
             });
             let over = async {
                 match wait {
@@ -407,9 +408,9 @@ impl McpServer {
             Some(format!("{} {}", named.title.as_ref().unwrap_or(&named.name), named.version))
         });
         let note = connection.note.take();
-        self.tell(|told| {
-            let latency = told.latency;
-            *told = ServerStatus {
+        self.report(|reported| {
+            let latency = reported.latency;
+            *reported = ServerStatus {
                 state: Some(ServerState::Connected),
                 latency,
                 title,
@@ -474,8 +475,8 @@ impl McpServer {
                 () = stop.cancelled() => return ConnectionEnd::Stopped,
                 () = self.again.notified() => return ConnectionEnd::Again,
                 failure = connection.lost() => return ConnectionEnd::Failed(failure),
-                told = changes.changed() => {
-                    if told.is_err() {
+                reported = changes.changed() => {
+                    if reported.is_err() {
                         return ConnectionEnd::Again;
                     }
                     let look = async {
@@ -500,7 +501,7 @@ impl McpServer {
                         () = stop.cancelled() => return ConnectionEnd::Stopped,
                     };
                     match alive {
-                        Ok(latency) => self.tell(|told| told.latency = Some(latency)),
+                        Ok(latency) => self.report(|reported| reported.latency = Some(latency)),
                         Err(failure) if way.handler.is_idle() => {
                             let stderr = connection.complaints();
                             return ConnectionEnd::Failed(McpFailure { stderr, ..failure });
@@ -512,8 +513,8 @@ impl McpServer {
         }
     }
 
-    fn tell(&self, tell: impl FnOnce(&mut ServerStatus)) {
-        tell(&mut self.told.lock());
+    fn report(&self, report: impl FnOnce(&mut ServerStatus)) {
+        report(&mut self.reported.lock());
         self.changed();
     }
 

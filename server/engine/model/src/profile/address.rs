@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pasted_address_tells_its_format() {
+    fn a_pasted_address_reports_its_format() {
         for (text, expected) in [
             ("https://a/v1/messages", Some(Wire::AnthropicMessages)),
             ("https://a/v1/chat/completions/", Some(Wire::ChatCompletions)),

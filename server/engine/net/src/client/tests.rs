@@ -227,7 +227,7 @@ async fn a_request_that_takes_too_long_ends() {
 }
 
 #[tokio::test]
-async fn a_private_host_that_is_named_is_reached_each_time_anew_and_no_other() {
+async fn a_private_host_that_is_named_is_reached_each_time_again_and_no_other() {
     let server = Server::start(|asked| match asked.uri().path() {
         "/away" => Answer::redirect(302, "http://169.254.169.254/latest"),
         _ => text("dev"),

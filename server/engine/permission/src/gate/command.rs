@@ -270,11 +270,11 @@ impl LineJudge<'_> {
         if let Some(command) = left.first() {
             return Some(self.why_not(command));
         }
-        let untold = self.touches().find_map(|(command, touch)| match &touch.path {
+        let unreported = self.touches().find_map(|(command, touch)| match &touch.path {
             TouchedPath::Unknown(path) if !self.guess(command, path).is_complete => Some((command, path)),
             TouchedPath::Unknown(_) | TouchedPath::Known(_) => None,
         });
-        untold.map(|(command, path)| {
+        unreported.map(|(command, path)| {
             format!("it is not known which files `{}` means in `{}`", quote(path), quote(&command.text))
         })
     }

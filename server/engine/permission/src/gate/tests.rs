@@ -193,7 +193,7 @@ fn deny_comes_before_ask_and_ask_before_allow_and_all_before_the_mode() {
 }
 
 #[test]
-fn a_verdict_names_the_rule_and_where_it_stands() {
+fn a_verdict_names_the_rule_and_where_it_is() {
     let verdict = Rig::new(Mode::Default, &[(DENY, "Read(secret.txt)")])
         .verdict(&[Touch::Read(file("/w/x/secret.txt"))]);
     assert_eq!(verdict.decision, Deny);
@@ -479,7 +479,7 @@ fn of_the_products_own_state_only_the_output_of_this_session_is_read() {
 }
 
 #[test]
-fn what_lies_beneath_a_folder_is_looked_at_before_it_is_read_or_deleted_as_a_whole() {
+fn what_lies_beneath_a_folder_is_inspected_before_it_is_read_or_deleted_as_a_whole() {
     let (_keep, run) = on_disk(Mode::Default, &[]);
     assert_eq!((run("grep -r x src"), run("grep -r x .")), (Allow, Ask), "a secret lies beneath");
     assert_eq!(run("rg x ."), Allow, "what is hidden is not looked into");

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn letter_case_is_told_without_writing() {
+    fn letter_case_is_reported_without_writing() {
         let folder = tempfile::tempdir().unwrap();
         let root = AbsPath::new(folder.path()).unwrap();
         let name = root.join("Name");

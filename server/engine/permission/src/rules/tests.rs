@@ -41,7 +41,7 @@ pub(super) fn rules(of: &[(Behavior, &str)]) -> RuleSet {
 }
 
 #[test]
-fn the_strongest_layer_is_told_first() {
+fn the_strongest_layer_is_reported_first() {
     let layers = [SettingsLayer::User, SettingsLayer::Managed, SettingsLayer::Local];
     let rules = layers.map(|layer| placed(Behavior::Deny, "Read(a)", layer)).to_vec();
     let (rules, _) = compile(rules);
@@ -52,7 +52,7 @@ fn the_strongest_layer_is_told_first() {
 }
 
 #[test]
-fn what_cannot_be_allowed_is_left_out_and_told() {
+fn what_cannot_be_allowed_is_left_out_and_reported() {
     let wrong = ["Bash(run_in_background:true)", "Write*", "*", "mcp__*", "mcp__a*__b"];
     let (rules, problems) =
         compile(wrong.map(|rule| placed(Behavior::Allow, rule, SettingsLayer::User)).to_vec());
@@ -64,7 +64,7 @@ fn what_cannot_be_allowed_is_left_out_and_told() {
 }
 
 #[test]
-fn without_a_home_folder_rules_on_it_are_told_as_lost() {
+fn without_a_home_folder_rules_on_it_are_reported_as_lost() {
     let rules = Behavior::ALL.map(|behavior| placed(behavior, "Read(~/x)", SettingsLayer::User)).to_vec();
     let cwd = path("/w");
     let places = PathBases { cwd: &cwd, home: None, real: &AbsPath::clone, is_case_insensitive: &|_| false };
@@ -119,7 +119,7 @@ fn a_denied_name_takes_tools_from_the_list() {
 }
 
 #[test]
-fn command_rules_are_told_in_order_with_those_that_cover_all() {
+fn command_rules_are_reported_in_order_with_those_that_cover_all() {
     let rules = rules(&[
         (Behavior::Deny, "Bash(rm -rf:*)"),
         (Behavior::Deny, "*sh"),
@@ -127,16 +127,16 @@ fn command_rules_are_told_in_order_with_those_that_cover_all() {
         (Behavior::Allow, "Bash(ls)"),
         (Behavior::Deny, "Bash(description:x)"),
     ]);
-    let told: Vec<_> = rules
+    let reported: Vec<_> = rules
         .command_patterns(Behavior::Deny)
         .map(|(commands, rule)| (matches!(commands, Commands::All), rule.rule.to_string()))
         .collect();
     let expected = [(false, "Bash(rm -rf:*)"), (true, "*sh"), (true, "Bash")];
-    assert_eq!(told, expected.map(|(is_all, rule)| (is_all, rule.to_owned())));
+    assert_eq!(reported, expected.map(|(is_all, rule)| (is_all, rule.to_owned())));
 }
 
 #[test]
-fn where_a_rule_is_from_is_told_in_words() {
+fn where_a_rule_is_from_is_reported_in_words() {
     let place = Some(FileRange { line: 2, column: 4, end_line: 2, end_column: 9 });
     let source =
         RuleSource { layer: SettingsLayer::Project, file: Some(path("/w/.kode/settings.json")), place };

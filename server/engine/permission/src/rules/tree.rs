@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_several_rules_is_found_wherever_it_stands_in_the_tree() {
+    fn the_first_of_several_rules_is_found_wherever_it_is_in_the_tree() {
         let patterns = ["**/x*y", "a/b", "**/b", "**/*.c", "a/*"];
         for turn in 0..patterns.len() {
             let mut tree = PathTree::new(false);

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_input_ends_and_the_outputs_are_told_apart() {
+    async fn the_input_ends_and_the_outputs_are_distinguished() {
         let piped = run(spec("cat; echo $GIVEN >&2; exit 2", b"{}".to_vec())).await.unwrap();
         assert_eq!((piped.exit, &*piped.stdout, &*piped.stderr), (Exit::Code(2), "{}", "g v\n"));
     }

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_heeds_neither_is_killed_with_all_it_has_started() {
+    async fn one_that_obeys_neither_is_killed_with_all_it_has_started() {
         let served = start(spec("trap '' TERM; echo up; sleep 1000 & sleep 1000")).await.unwrap();
         let mut output = served.output;
         let mut up = [0; 3];

@@ -77,7 +77,7 @@ async fn both_streams_come_in_the_order_they_were_written() {
 }
 
 #[tokio::test]
-async fn exit_codes_and_signals_are_told_apart() {
+async fn exit_codes_and_signals_are_distinguished() {
     let (_folder, shell) = shell();
     assert_eq!(run(&shell, "exit 3").await.exit, Exit::Code(3));
     assert_eq!(run(&shell, "kill -9 $$").await.exit, Exit::Signal(9));
@@ -86,10 +86,10 @@ async fn exit_codes_and_signals_are_told_apart() {
 #[tokio::test]
 async fn output_is_handed_on_while_the_command_runs() {
     let (folder, shell) = shell();
-    let go_on = folder.path().join("go-on");
+    let proceed = folder.path().join("go-on");
     let on_output = |text: &str| {
         if text.contains("first") {
-            std::fs::write(&go_on, "").unwrap();
+            std::fs::write(&proceed, "").unwrap();
         }
     };
     let command = "echo first; until [ -e go-on ]; do sleep 0.01; done; echo second";
@@ -380,7 +380,7 @@ async fn what_could_not_be_started_is_said_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_happens_to_background_commands_is_told_in_order_and_once() {
+async fn what_happens_to_background_commands_is_reported_in_order_and_once() {
     let (_folder, shell) = shell_with_outputs();
     let (sender, mut reports) = mpsc::unbounded_channel();
     shell.tasks().observe(move |report| sender.send(report).unwrap());

@@ -119,7 +119,7 @@ async fn one_whose_making_is_cancelled_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_worktree_that_cannot_be_looked_at_is_left_and_told_of() {
+async fn a_worktree_that_cannot_be_inspected_is_left_and_notified_of() {
     let rig = Rig::new().await;
     let worktree = rig.made().await;
     fs::write(worktree.path.join(".git").as_path(), "gitdir: /nowhere\n").unwrap();

@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_objects_or_told_apart() {
+    fn arguments_are_objects_or_distinguished() {
         let invalid = |raw: &str| json!({ "invalid_arguments": raw });
         for (json, expected, reason) in [
             ("", json!({}), None),
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_apart() {
+    fn faults_are_distinguished() {
         let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
         let reported = ReportedError {
             kind: "overloaded_error".into(),

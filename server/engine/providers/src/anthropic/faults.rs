@@ -128,7 +128,7 @@ fn whole_answers_are_read() {
 }
 
 #[test]
-fn arguments_without_an_end_stay_so_where_the_answer_may_go_on() {
+fn arguments_without_an_end_stay_so_where_the_answer_may_proceed() {
     let response = read(&(begun() + &called(0, "x", &["{\"a\": 1"]) + &end("pause_turn"))).unwrap();
     assert!(matches!(&response.content[..], [Block::ToolUse { input_error: Some(_), .. }]), "{response:?}");
 }

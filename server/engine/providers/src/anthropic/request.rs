@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_sees_no_pictures_is_told_of_them() {
+    fn a_model_that_sees_no_pictures_is_notified_of_them() {
         let image = Image { media_type: "image/png".into(), data: "cA==".into(), text: None };
         let pictured = |id: &str, content: &str| Block::ToolResult {
             tool_use_id: id.into(),
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_begun_without_reasoning_goes_on_without() {
+    fn a_round_begun_without_reasoning_continues_without() {
         let signed = |signature: &str| Block::Thinking { thinking: "hm".into(), signature: signature.into() };
         let thinking = || signed("sig");
         let foreign = |content| {

@@ -187,7 +187,7 @@ async fn every_stop_reason_is_understood_and_cuts_drop_calls() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_no_json_are_told_apart() {
+async fn arguments_that_are_no_json_are_distinguished() {
     let fixture = Fixture::new(json!([{"content": [
         {"type": "tool_use", "name": "Read", "raw_input": "{\"file_path\": "}]}]))
     .await;

@@ -207,7 +207,7 @@ fn calls_without_numbers_come_in_every_form() {
 }
 
 #[test]
-fn arguments_that_cannot_be_read_are_told_apart() {
+fn arguments_that_cannot_be_read_are_distinguished() {
     let invalid = "{\"a\": ";
     for (events, words) in [
         (vec![calls(one("Read", invalid)), finish("tool_calls")], "line 1 column"),
@@ -294,7 +294,7 @@ fn reasoning_is_no_answer_text() {
 }
 
 #[test]
-fn sealed_data_stands_before_what_it_belongs_to() {
+fn sealed_data_is_before_what_it_belongs_to() {
     let signed = |index: usize, signature: Value| {
         json!({"index": index, "id": format!("c{index}"), "type": "function", "extra_content": signature,
             "function": {"name": "Read", "arguments": "{}"}})

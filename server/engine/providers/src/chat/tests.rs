@@ -81,7 +81,7 @@ async fn servers_without_a_key_get_none() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_tell_counts_in_streams_is_asked_without_from_then_on() {
+async fn a_server_that_does_not_report_counts_in_streams_is_asked_without_from_then_on() {
     let refusal =
         json!({"error": {"message": "Unrecognized request argument: stream_options", "code": null}});
     let refusal = answer("400 Bad Request", &refusal.to_string());

@@ -129,8 +129,8 @@ pub(super) fn ollama_loaded(loaded: &Value, models: &mut [ServedModel]) {
 }
 
 /// The abilities of a model by Ollama.
-fn abilities(told: &Value, model: &mut ServedModel) {
-    let Some(list) = told.get("capabilities").and_then(Value::as_array) else { return };
+fn abilities(reported: &Value, model: &mut ServedModel) {
+    let Some(list) = reported.get("capabilities").and_then(Value::as_array) else { return };
     let has = |name: &str| Some(list.iter().any(|item| item == name));
     (model.tools, model.images, model.thinking) = (has("tools"), has("vision"), has("thinking"));
 }

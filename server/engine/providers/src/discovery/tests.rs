@@ -122,7 +122,7 @@ async fn ollama_lists_models_with_their_windows_and_abilities() {
 }
 
 #[tokio::test]
-async fn the_list_of_a_compatible_server_tells_what_each_adds() {
+async fn the_list_of_a_compatible_server_reports_what_each_adds() {
     let list = json!({"object": "list", "data": [
         {"id": "vllm", "object": "model", "owned_by": "vllm", "max_model_len": 8_192},
         {"id": "openrouter", "context_length": 200_000, "architecture": {"input_modalities": ["text", "image"]},
@@ -154,7 +154,7 @@ async fn the_list_of_a_compatible_server_tells_what_each_adds() {
 }
 
 #[tokio::test]
-async fn llama_cpp_tells_the_window_that_it_serves() {
+async fn llama_cpp_reports_the_window_that_it_serves() {
     let server = Pages::start(&[
         ("/v1/models", json!({"data": [{"id": "tiny.gguf", "meta": {"n_ctx_train": 131_072}}]})),
         (
@@ -177,7 +177,7 @@ async fn llama_cpp_tells_the_window_that_it_serves() {
 }
 
 #[tokio::test]
-async fn lm_studio_tells_the_window_that_a_model_was_loaded_with() {
+async fn lm_studio_reports_the_window_that_a_model_was_loaded_with() {
     let server = Pages::start(&[
         ("/v1/models", json!({"data": [{"id": "gemma-3"}, {"id": "idle"}]})),
         (

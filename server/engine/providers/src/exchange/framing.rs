@@ -108,9 +108,9 @@ fn unpacked(message: &EventMessage) -> Result<Option<SseEvent>, String> {
         _ => {
             let words: Value = serde_json::from_slice(&message.payload).unwrap_or_default();
             let code = message.header(":error-code").unwrap_or(kind);
-            let told = message.header(":error-message").or(words["message"].as_str()).unwrap_or(code);
+            let reported = message.header(":error-message").or(words["message"].as_str()).unwrap_or(code);
             let error =
-                json!({"type": "error", "error": {"type": class(code), "code": code, "message": told}});
+                json!({"type": "error", "error": {"type": class(code), "code": code, "message": reported}});
             Ok(Some(SseEvent { event: "error".to_owned(), data: error.to_string() }))
         }
     }

@@ -126,7 +126,7 @@ async fn a_server_elsewhere_is_reached_through_the_proxy_of_the_profile() {
 }
 
 #[tokio::test]
-async fn a_proxy_hears_nothing_of_what_goes_by_tls_and_its_password_is_not_told() {
+async fn a_proxy_hears_nothing_of_what_goes_by_tls_and_its_password_is_not_reported() {
     let proxy = RawServer::start(vec![answer("403 Forbidden", "")]).await;
     let through = json!({ "proxy": proxy.base_url.replace("http://", "http://me:hush-hush@") });
     let error = ask("https://model.example", through.clone()).await.unwrap_err();

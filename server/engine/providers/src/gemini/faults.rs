@@ -131,7 +131,7 @@ fn a_blocked_prompt_is_a_refusal() {
 }
 
 #[test]
-fn calls_without_ids_and_with_odd_arguments_are_told_apart() {
+fn calls_without_ids_and_with_odd_arguments_are_distinguished() {
     let nameless = json!({"functionCall": {"name": "Read"}});
     let odd = json!({"functionCall": {"name": "Read", "args": [1]}});
     let none = json!({"functionCall": {"args": {}}});

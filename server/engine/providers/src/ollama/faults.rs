@@ -47,7 +47,7 @@ fn a_streamed_answer_has_its_text_and_tokens() {
 }
 
 #[test]
-fn thinking_and_calls_are_told_apart() {
+fn thinking_and_calls_are_distinguished() {
     let weather = json!({"function": {"name": "get_weather", "arguments": {"city": "Tokyo"}}});
     let response = read(&[
         message(json!({"role": "assistant", "content": "", "thinking": "I "})),

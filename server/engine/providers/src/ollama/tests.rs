@@ -108,7 +108,7 @@ fn profile(base_url: &str) -> Profile {
 }
 
 #[tokio::test]
-async fn the_server_is_told_which_window_to_serve() {
+async fn the_server_is_reported_which_window_to_serve() {
     let server = RawServer::start(vec![answer(LINES, YES)]).await;
     let model = Ollama::new(&profile(&server.base_url)).unwrap();
     let request = request(vec![Message::user(vec![text("hello")])]);

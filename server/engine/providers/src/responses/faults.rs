@@ -489,12 +489,12 @@ fn every_fault_is_an_answer_without_the_broken_part_or_a_typed_error() {
         let whole = read(&stream);
         let (result, _, resumable) = &whole;
         match (result, means) {
-            (Ok(response), ExpectedResult::Answer(text, stop_reason, ids, goes_on)) => {
+            (Ok(response), ExpectedResult::Answer(text, stop_reason, ids, continues)) => {
                 assert_eq!(said(&response.content), text, "{name}");
                 assert_eq!(response.stop_reason, stop_reason, "{name}");
                 let found: Vec<&str> = calls(response).into_iter().map(|(id, _)| id).collect();
                 assert_eq!(found, ids, "{name}");
-                assert_eq!(*resumable, goes_on, "{name}");
+                assert_eq!(*resumable, continues, "{name}");
             }
             (Err(error), ExpectedResult::Fault(kind, words, text)) => {
                 assert_eq!(error.kind, kind, "{name}: {error}");
@@ -518,7 +518,7 @@ fn every_fault_is_an_answer_without_the_broken_part_or_a_typed_error() {
 }
 
 #[test]
-fn arguments_that_are_no_object_are_told_apart() {
+fn arguments_that_are_no_object_are_distinguished() {
     for (arguments, expected, is_error) in [
         ("", json!({}), false),
         (r#"{"a":1}"#, json!({"a": 1}), false),

@@ -240,8 +240,8 @@ impl AnswerItem {
         self.extend(ItemPart::Arguments, 0, &arguments, true, on_delta);
         if let ItemContent::Reasoning { sealed, .. } = &mut self.content {
             // Without either it only names something that the server may not have any more.
-            let stands_alone = !whole.encrypted_content.is_empty() || !whole.content.is_empty();
-            *sealed = stands_alone.then(|| raw.get().to_owned());
+            let is_alone = !whole.encrypted_content.is_empty() || !whole.content.is_empty();
+            *sealed = is_alone.then(|| raw.get().to_owned());
         }
         // The server cut an incomplete item off.
         self.done = whole.status != "incomplete";
@@ -305,9 +305,9 @@ impl TextParts {
         if new.is_empty() {
             return;
         }
-        let goes_on = self.shown.is_none_or(|shown| shown == index);
+        let continues = self.shown.is_none_or(|shown| shown == index);
         self.shown = Some(index);
-        show(if goes_on { new } else { format!("{BETWEEN_PARTS}{new}") });
+        show(if continues { new } else { format!("{BETWEEN_PARTS}{new}") });
     }
 
     fn joined(self) -> String {

@@ -157,7 +157,7 @@ fn items(body: &Value) -> usize {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_from_the_newest_answer_and_sends_only_what_is_new() {
+async fn a_conversation_continues_from_the_newest_answer_and_sends_only_what_is_new() {
     let server = Server::new(vec![answers("r1", true), answers("r2", false), answers("r3", false)]).await;
     let model = server.model();
     let mut request = request();

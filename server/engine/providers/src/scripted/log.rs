@@ -109,11 +109,11 @@ impl Log {
 
     /// The requests as JSON, oldest first: each `{wire, path, bytes, receivedNs, sentNs}`, and with its `body` if
     /// those are wanted; then only the requests whose bodies are kept.
-    pub(super) fn told(&self, with_bodies: bool) -> String {
-        let tell =
+    pub(super) fn reported(&self, with_bodies: bool) -> String {
+        let report =
             |exchange: &LoggedExchange| if with_bodies { exchange.whole() } else { Some(exchange.head()) };
-        let told: Vec<String> = self.exchanges.iter().filter_map(tell).collect();
-        format!("[{}]", told.join(","))
+        let reported: Vec<String> = self.exchanges.iter().filter_map(report).collect();
+        format!("[{}]", reported.join(","))
     }
 
     /// The newest request with its body, as JSON; `null` without one.
@@ -220,8 +220,8 @@ mod tests {
             });
         }
         assert_eq!(log.bodies().len(), 1);
-        let told: Value = serde_json::from_str(&log.told(false)).unwrap();
-        assert_eq!(told.as_array().map(Vec::len), Some(2));
-        assert_eq!(told[0]["path"], "/v1/responses");
+        let reported: Value = serde_json::from_str(&log.reported(false)).unwrap();
+        assert_eq!(reported.as_array().map(Vec::len), Some(2));
+        assert_eq!(reported[0]["path"], "/v1/responses");
     }
 }

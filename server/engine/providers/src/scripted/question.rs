@@ -170,7 +170,7 @@ impl<'a> RequestView<'a> {
 
     /// The text after `prefix` on the first line that begins with it, in the system prompt, or in what the user says
     /// where a server has no place for one.
-    pub(super) fn told(&self, prefix: &str) -> Option<&'a str> {
+    pub(super) fn reported(&self, prefix: &str) -> Option<&'a str> {
         let said = self.entries.iter().flat_map(|entry| match entry {
             RequestTurn::User(texts) => texts.as_slice(),
             RequestTurn::Answer | RequestTurn::Result(_) => &[],
@@ -244,7 +244,7 @@ mod tests {
 
     /// The same conversation on each wire: a prompt, a round of two calls, their results and a reminder.
     #[test]
-    fn every_wire_tells_the_same() {
+    fn every_wire_reports_the_same() {
         let reminder = "<system-reminder>not a prompt</system-reminder>";
         let messages = json!({
             "system": [{"type": "text", "text": "You.\nWorking directory: /w\nMore"}],
@@ -313,7 +313,7 @@ mod tests {
             let wire = question.wire;
             assert_eq!(question.prompt(), ("fix".to_owned(), 1), "{wire:?}");
             assert_eq!(question.last_result(), "last", "{wire:?}");
-            assert_eq!(question.told("Working directory: "), Some("/w"), "{wire:?}");
+            assert_eq!(question.reported("Working directory: "), Some("/w"), "{wire:?}");
             assert_eq!(question.call_ids(), ["a", "b"], "{wire:?}");
         }
     }
@@ -335,6 +335,6 @@ mod tests {
     #[test]
     fn without_a_system_prompt_the_prompt_is_searched() {
         let body = json!({"messages": [{"role": "user", "content": "You.\nWorking directory: /w\n\nfix"}]});
-        assert_eq!(RequestView::chat(&body, 0).told("Working directory: "), Some("/w"));
+        assert_eq!(RequestView::chat(&body, 0).reported("Working directory: "), Some("/w"));
     }
 }

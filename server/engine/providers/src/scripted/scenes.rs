@@ -72,7 +72,7 @@ pub(super) struct Templates {
 impl Templates {
     /// The values in a request.
     pub(super) fn new(question: &RequestView<'_>) -> Self {
-        let cwd = question.told("Working directory: ").unwrap_or(".");
+        let cwd = question.reported("Working directory: ").unwrap_or(".");
         let (_, round) = question.prompt();
         Self {
             values: [

@@ -230,9 +230,9 @@ async fn handle(
         return answer(state, current, route, request).await;
     }
     match (&method, segments.as_slice()) {
-        (&Method::GET, ["scripted", "requests"]) => json_text(StatusCode::OK, state.log().told(true)),
+        (&Method::GET, ["scripted", "requests"]) => json_text(StatusCode::OK, state.log().reported(true)),
         (&Method::GET, ["scripted", "newest"]) => json_text(StatusCode::OK, state.log().newest()),
-        (&Method::GET, ["scripted", "exchanges"]) => json_text(StatusCode::OK, state.log().told(false)),
+        (&Method::GET, ["scripted", "exchanges"]) => json_text(StatusCode::OK, state.log().reported(false)),
         (&Method::GET, ["scripted", "refusals"]) => {
             json_response(StatusCode::OK, &json!(state.log().refusals()))
         }

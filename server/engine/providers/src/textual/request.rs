@@ -24,7 +24,7 @@ const MARKS: [(&str, &str); 4] = [
 ];
 
 /// The request as the model gets it.
-pub(super) fn told(request: &ModelRequest) -> ModelRequest {
+pub(super) fn reported(request: &ModelRequest) -> ModelRequest {
     let mut system = request.system.clone();
     if !request.tools.is_empty() {
         system.push(manual(&request.tools));

@@ -176,7 +176,7 @@ async fn calls_are_taken_out_of_the_text() {
 }
 
 #[tokio::test]
-async fn calls_that_cannot_be_read_are_told_apart() {
+async fn calls_that_cannot_be_read_are_distinguished() {
     for (said, name, raw, words) in [
         (
             "<tool_call>\n{\"name\": \"Read\", \"arguments\": {p: 1}}\n</tool_call>",

@@ -97,12 +97,12 @@ impl EventLog {
 
     /// Adds an event that no record tells, and wakes the readers. Never waits.
     pub fn publish(&self, event: Event) {
-        self.tell(Timestamp::now(), vec![event], |_| {});
+        self.report(Timestamp::now(), vec![event], |_| {});
     }
 
     /// Adds the events that a record tells, and wakes the readers. `write` is given the number of the newest event before
     /// them, and no event comes between; it must not come back to this log.
-    pub fn tell(&self, at: Timestamp, events: Vec<Event>, write: impl FnOnce(u64)) {
+    pub fn report(&self, at: Timestamp, events: Vec<Event>, write: impl FnOnce(u64)) {
         let mut kept = self.kept.lock();
         write(kept.newest);
         let newest = kept.newest;
@@ -112,7 +112,7 @@ impl EventLog {
     }
 
     /// Adds an event that is no part of what the session tells: it has the number of the event before it.
-    pub fn tell_aside(&self, event: Event) {
+    pub fn report_aside(&self, event: Event) {
         let mut kept = self.kept.lock();
         let bookmark = Bookmark { seq: kept.newest, timestamp: Timestamp::now() };
         kept.events.push_back(EventRecord { session: self.session.clone(), bookmark, event });
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_next_life_replays_what_is_kept_and_is_numbered_above_all_that_was_told() {
+    fn a_next_life_replays_what_is_kept_and_is_numbered_above_all_that_was_reported() {
         let id = SessionId::generate();
         let mut kept = RecentEvents::default();
         kept.add_line(&id, 0, Timestamp::UNIX_EPOCH, vec![monitor(), monitor()]);
@@ -358,12 +358,12 @@ mod tests {
     }
 
     #[test]
-    fn nobody_goes_on_from_before_a_line_that_is_damaged_or_has_no_number() {
+    fn nobody_continues_from_before_a_line_that_is_damaged_or_has_no_number() {
         let id = SessionId::generate();
-        let told = || vec![monitor(), monitor()];
+        let reported = || vec![monitor(), monitor()];
         let kept = |lines: &[u64]| {
             let mut kept = RecentEvents::default();
-            lines.iter().for_each(|seq| kept.add_line(&id, *seq, Timestamp::UNIX_EPOCH, told()));
+            lines.iter().for_each(|seq| kept.add_line(&id, *seq, Timestamp::UNIX_EPOCH, reported()));
             EventLog::next_life(id.clone(), kept)
         };
         let old = kept(&[0, 0, 0]);
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_cut_to_the_newest_and_a_reader_left_behind_is_told() {
+    fn memory_is_cut_to_the_newest_and_a_reader_left_behind_is_reported() {
         let log = log();
         let mut slow = log.subscribe(0, vec![]);
         for _ in 0..=MEMORY_LIMIT {

@@ -56,7 +56,7 @@ struct LedgerHunk {
     /// Grows from change to change.
     order: u64,
     /// The state that the model knows: first by itself, when it made the hunk.
-    told: Vec<HunkNotice>,
+    reported: Vec<HunkNotice>,
 }
 
 /// The state of a hunk that the model knows.
@@ -159,11 +159,20 @@ impl Ledger {
             }
             LedgerEntry::Replaced { target, change, hunk, before, after, sets_aside } => {
                 let (state, aside) = (HunkState::Applied, None);
-                let told = vec![HunkNotice { turn: None, state, lines: String::new() }];
+                let reported = vec![HunkNotice { turn: None, state, lines: String::new() }];
                 self.changes += 1;
                 let order = self.changes;
-                let replaced =
-                    WholeFileHunk { target, change, state, before, after, order, told, sets_aside, aside };
+                let replaced = WholeFileHunk {
+                    target,
+                    change,
+                    state,
+                    before,
+                    after,
+                    order,
+                    reported,
+                    sets_aside,
+                    aside,
+                };
                 let place = self.replaced.len();
                 self.places.insert(hunk.clone(), place);
                 self.replaced.push((hunk, replaced));
@@ -180,7 +189,7 @@ impl Ledger {
             LedgerEntry::Unmade { target, mode } => {
                 self.modes.insert(target, mode);
             }
-            LedgerEntry::Told { turn, hunks } => self.note_told(turn.as_ref(), &hunks),
+            LedgerEntry::Told { turn, hunks } => self.note_reported(turn.as_ref(), &hunks),
         }
         Ok(())
     }
@@ -235,7 +244,7 @@ impl Ledger {
     /// The user's changes of a text: the typed text, and hunks that were switched by an undo or redo in the editor, with
     /// their states now.
     #[must_use]
-    pub fn tell_apart(
+    pub fn distinguish(
         &self,
         target: &Target,
         edits: &[TextEdit],
@@ -248,7 +257,7 @@ impl Ledger {
             let hunk = by_layer.get(&layer).and_then(|id| self.hunks.get(*id));
             hunk.is_some_and(|hunk| hunk.was_made || hunk.state == HunkState::Proposed)
         };
-        let (typed, switched) = tracked.weave.tell_apart(&tracked.text, edits, &may_switch);
+        let (typed, switched) = tracked.weave.distinguish(&tracked.text, edits, &may_switch);
         let moves = switched.into_iter().filter_map(|(layer, active)| {
             let state = if active { HunkState::Applied } else { HunkState::Undone };
             Some(((*by_layer.get(&layer)?).clone(), state))
@@ -357,9 +366,9 @@ impl Ledger {
             let place = survey.place(&tracked.text, layer);
             // The model does not treat proposals as done.
             let lines = remembered(if is_made { place.with } else { place.without });
-            let told = vec![HunkNotice { turn: None, state, lines }];
+            let reported = vec![HunkNotice { turn: None, state, lines }];
             let (target, change) = (target.clone(), change.clone());
-            let hunk = LedgerHunk { target, layer, change, state, was_made: is_made, order, told };
+            let hunk = LedgerHunk { target, layer, change, state, was_made: is_made, order, reported };
             self.hunks.insert(id.clone(), hunk);
             tracked.hunks.push(id);
         }
@@ -443,12 +452,13 @@ impl Ledger {
         }
     }
 
-    fn note_told(&mut self, turn: Option<&TurnId>, ids: &[HunkId]) {
+    fn note_reported(&mut self, turn: Option<&TurnId>, ids: &[HunkId]) {
         for id in ids {
             let place = self.places.get(id).copied();
             if let Some((_, replaced)) = place.and_then(|place| self.replaced.get_mut(place)) {
-                let told = HunkNotice { turn: turn.cloned(), state: replaced.state, lines: String::new() };
-                replaced.told.push(told);
+                let reported =
+                    HunkNotice { turn: turn.cloned(), state: replaced.state, lines: String::new() };
+                replaced.reported.push(reported);
             }
         }
         let mut surveys = BTreeMap::new();
@@ -457,7 +467,7 @@ impl Ledger {
             let Some((target, tracked)) = self.files.get_key_value(&hunk.target) else { continue };
             let survey = surveys.entry(target).or_insert_with(|| tracked.weave.survey());
             let lines = hunk.now(survey.place(&tracked.text, hunk.layer));
-            hunk.told.push(HunkNotice { turn: turn.cloned(), state: hunk.state, lines });
+            hunk.reported.push(HunkNotice { turn: turn.cloned(), state: hunk.state, lines });
         }
     }
 

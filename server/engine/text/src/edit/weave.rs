@@ -119,7 +119,7 @@ impl Weave {
     /// these are in the text then, and all other edits, sorted and as small as they can be. Only layers that
     /// `may_switch` are treated as switched.
     #[must_use]
-    pub fn tell_apart(
+    pub fn distinguish(
         &self,
         text: &Rope,
         edits: &[TextEdit],

@@ -170,7 +170,7 @@ impl Workspace {
 
     /// The changes by others of which the model has not been told; from now on it counts as told.
     pub fn take_changes(&self) -> Vec<OutsideChange> {
-        let untold = self.tracker.reads().take_untold();
+        let unreported = self.tracker.reads().take_unreported();
         let change = |(target, content, origin)| OutsideChange {
             target,
             origin,
@@ -179,7 +179,7 @@ impl Workspace {
                 TargetContent::Text(_) | TargetContent::Unreadable => false,
             },
         };
-        untold.into_iter().map(change).collect()
+        unreported.into_iter().map(change).collect()
     }
 
     /// The text for the model about changes by others; `None` if none exist.
@@ -374,17 +374,17 @@ fn look(
 ) -> PollOutcome {
     match (documents.find(target), target) {
         (Some(_), _) if occasion == PollReason::FileEvent => PollOutcome::Nothing,
-        (Some(document), _) => look_at_document(document, stamp),
+        (Some(document), _) => inspect_document(document, stamp),
         (None, Target::Untitled(_)) => PollOutcome::Found(OutsideText {
             content: TargetContent::Gone,
             by: ChangeAuthor::Editor,
             stamp: None,
         }),
-        (None, Target::File(path)) => look_at_file(target, path, stamp, occasion),
+        (None, Target::File(path)) => inspect_file(target, path, stamp, occasion),
     }
 }
 
-fn look_at_document(document: &DocumentSnapshot, stamp: Option<&TextStamp>) -> PollOutcome {
+fn inspect_document(document: &DocumentSnapshot, stamp: Option<&TextStamp>) -> PollOutcome {
     let now = TextStamp::of_document(document);
     if stamp == Some(&now) {
         return PollOutcome::Nothing;
@@ -395,7 +395,7 @@ fn look_at_document(document: &DocumentSnapshot, stamp: Option<&TextStamp>) -> P
     PollOutcome::Found(OutsideText { content, by: ChangeAuthor::Editor, stamp: Some(now) })
 }
 
-fn look_at_file(
+fn inspect_file(
     target: &Target,
     path: &AbsPath,
     stamp: Option<&TextStamp>,

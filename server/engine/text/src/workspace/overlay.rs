@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_read_is_told_by_kind() {
+    async fn what_cannot_be_read_is_reported_by_kind() {
         let rig = Rig::new();
         rig.write("dir/x", "");
         rig.write("image.png", b"\x89PNG\r\n\x1a\n");

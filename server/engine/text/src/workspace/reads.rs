@@ -114,7 +114,7 @@ struct OutsideVersion {
     content: TargetContent,
     by: ChangeAuthor,
     /// Whether the model has been told.
-    told: bool,
+    reported: bool,
 }
 
 impl Workspace {
@@ -274,7 +274,7 @@ impl Reads {
         if known.change.as_ref().is_some_and(|change| change.content == found.content) {
             return Some(false);
         }
-        known.change = Some(OutsideVersion { content: found.content, by: found.by, told: false });
+        known.change = Some(OutsideVersion { content: found.content, by: found.by, reported: false });
         Some(true)
     }
 
@@ -288,16 +288,16 @@ impl Reads {
     }
 
     /// The changes by others of which the model has not been told; from now on it has.
-    pub(super) fn take_untold(&mut self) -> Vec<(Target, TargetContent, ChangeAuthor)> {
-        let mut untold = Vec::new();
+    pub(super) fn take_unreported(&mut self) -> Vec<(Target, TargetContent, ChangeAuthor)> {
+        let mut unreported = Vec::new();
         for (target, known) in &mut self.known {
-            if let Some(change) = known.change.as_mut().filter(|change| !change.told) {
-                change.told = true;
-                untold.push((target.clone(), change.content, change.by));
+            if let Some(change) = known.change.as_mut().filter(|change| !change.reported) {
+                change.reported = true;
+                unreported.push((target.clone(), change.content, change.by));
             }
         }
-        untold.sort_by(|(one, ..), (other, ..)| one.cmp(other));
-        untold
+        unreported.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        unreported
     }
 
     /// The targets used last, newest first.

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_save_that_takes_too_long_is_told() {
+    async fn a_save_that_takes_too_long_is_reported() {
         let rig = rig().await;
         rig.set_saving(Saving::Hangs);
         let reason = "the editor did not save it within 5 s".to_owned();

@@ -54,7 +54,7 @@ struct TargetWatchState {
     targets: HashMap<PathBuf, Vec<Target>>,
     folders: HashSet<PathBuf>,
     /// Whether the missing watch was reported.
-    has_told: bool,
+    has_reported: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -249,12 +249,12 @@ impl WatchThread {
         let tracker = Arc::clone(&self.tracker);
         let hear = move |event: notify::Result<notify::Event>| match event {
             Ok(event) => tracker.watch.hear(&event),
-            Err(error) => tell(&tracker, &error.to_string()),
+            Err(error) => report(&tracker, &error.to_string()),
         };
         match FolderWatch::new(hear) {
             Ok(watcher) => Some(watcher),
             Err(error) => {
-                tell(&self.tracker, &error.to_string());
+                report(&self.tracker, &error.to_string());
                 None
             }
         }
@@ -302,7 +302,7 @@ impl WatchThread {
         };
         let limit = self.watch().max_folders;
         if watched >= limit {
-            tell(&self.tracker, &format!("{limit} folders are watched, and not more"));
+            report(&self.tracker, &format!("{limit} folders are watched, and not more"));
             return Err(Obstacle::Told);
         }
         let Some(watcher) = &self.watcher else { return Err(Obstacle::Told) };
@@ -317,7 +317,7 @@ impl WatchThread {
             Ok(()) => Ok(()),
             Err(error) if is_missing(&error) => Err(Obstacle::Missing),
             Err(error) => {
-                tell(&self.tracker, &error.to_string());
+                report(&self.tracker, &error.to_string());
                 Err(Obstacle::Told)
             }
         }
@@ -366,8 +366,8 @@ fn is_missing(error: &notify::Error) -> bool {
 }
 
 /// Tells once that something is not watched.
-fn tell(tracker: &Tracker, reason: &str) {
-    if std::mem::replace(&mut tracker.watch.state().has_told, true) {
+fn report(tracker: &Tracker, reason: &str) {
+    if std::mem::replace(&mut tracker.watch.state().has_reported, true) {
         return;
     }
     tracing::warn!(reason, "Not all files that were read are watched; they are compared when a turn begins");

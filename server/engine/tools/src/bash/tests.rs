@@ -60,7 +60,7 @@ async fn a_cancelled_command_keeps_its_output() {
 }
 
 #[tokio::test]
-async fn long_output_is_cut_in_the_middle_and_the_cut_is_told() {
+async fn long_output_is_cut_in_the_middle_and_the_cut_is_reported() {
     let fixture = Fixture::new();
     let command = "head -c 1000000 /dev/zero | tr '\\0' x";
     let found = fixture.run(Bash, json!({ "command": command })).await.unwrap();
@@ -150,10 +150,10 @@ async fn files_with_unsaved_text_are_named() {
 async fn the_output_is_reported_while_the_command_runs() {
     let fixture = Fixture::new();
     let mut context = fixture.context();
-    let go_on = fixture.root().join("go-on");
+    let proceed = fixture.root().join("go-on");
     let report = Arc::clone(&context.progress);
     context.progress = Arc::new(move |text| {
-        std::fs::write(&go_on, "").unwrap();
+        std::fs::write(&proceed, "").unwrap();
         report(text);
     });
     let command = "echo first; until [ -e go-on ]; do sleep 0.01; done; echo second";
@@ -211,7 +211,7 @@ async fn a_command_in_the_background_is_named_at_once() {
 }
 
 #[tokio::test]
-async fn the_whole_of_long_output_is_kept_and_where_is_told() {
+async fn the_whole_of_long_output_is_kept_and_where_is_reported() {
     let fixture = Fixture::new();
     let command = json!({ "command": "seq 1 20000" });
     let found = fixture.run(Bash, command).await.unwrap();
@@ -264,7 +264,7 @@ async fn commands_see_what_the_agent_edited_and_the_users_typing_stays_unsaved()
 }
 
 #[tokio::test]
-async fn a_save_that_fails_is_told_and_the_command_runs() {
+async fn a_save_that_fails_is_reported_and_the_command_runs() {
     let rig = unsaved().await;
     rig.set_saving(Saving::Fails("the disk is full"));
     let text = shown(&rig).await;

@@ -40,7 +40,7 @@ impl Stored {
         let journal = Journal::open(&path).unwrap();
         let (mut state, mut seq, mut at) = (None::<SessionState>, 0, vec![0]);
         for record in records {
-            let told = match &mut state {
+            let reported = match &mut state {
                 Some(state) => state.apply(record.clone()).len() as u64,
                 None => {
                     state = SessionState::open(record);
@@ -48,10 +48,10 @@ impl Stored {
                 }
             };
             journal.append_line(journal.prepare(record).unwrap(), seq).unwrap();
-            seq += told;
+            seq += reported;
             at.push(journal.whole_length().unwrap());
             if at.len() - 1 == cut || cut == 0 {
-                journal.begin_anew().unwrap();
+                journal.start_over().unwrap();
             }
         }
         Self { _folder: folder, path, blobs, at }
@@ -65,11 +65,11 @@ impl Stored {
         self.open_since(None, &|_| {})
     }
 
-    fn open_since(&self, since: Option<u64>, tell: &dyn Fn(LoadProgress)) -> OpenedJournal {
+    fn open_since(&self, since: Option<u64>, report: &dyn Fn(LoadProgress)) -> OpenedJournal {
         let beginning = History::new().records.remove(0);
         let source =
             OpeningSource { disk: &RealDisk, journal: &self.path, blobs: &self.blobs, beginning: &beginning };
-        open(&source, since, tell).unwrap()
+        open(&source, since, report).unwrap()
     }
 
     /// Opens the journal's beginning, and writes the base of that beside the whole journal. Answers the number of the
@@ -96,7 +96,7 @@ impl Stored {
 }
 
 /// The kind of an opened session, with the events it tells after a number.
-fn told(opening: OpenedJournal, since: u64) -> (Vec<u8>, Vec<EventRecord>) {
+fn reported(opening: OpenedJournal, since: u64) -> (Vec<u8>, Vec<EventRecord>) {
     let Replay { state, kept } = opening.replay.unwrap();
     let content =
         BaseContent { state: &state, ledger: &opening.ledger, skipped: opening.base.skipped, newest: 0 };
@@ -193,7 +193,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn a_session_from_its_base_is_the_session_that_its_whole_journal_tells(
+    fn a_session_from_its_base_is_the_session_that_its_whole_journal_reports(
         steps in proptest::collection::vec((step(), 0..12_u8), 1..90),
         cut in 0.0..1.0_f64,
     ) {
@@ -206,10 +206,10 @@ proptest! {
         let opening = stored.open();
         prop_assert_eq!(opening.base.offset, stored.at[cut], "the base is used");
         prop_assert_eq!(opening.read, stored.at[records.len()] - stored.at[cut]);
-        let from_base = told(opening, newest);
+        let from_base = reported(opening, newest);
         let shelf = fs::read(stored.file(SHELF)).ok();
         fs::remove_file(stored.file(BASE)).unwrap();
-        let whole = told(stored.open(), newest);
+        let whole = reported(stored.open(), newest);
         prop_assert_eq!(from_base.1, whole.1, "the same is told");
         prop_assert!(from_base.0 == whole.0, "it is the same");
         prop_assert_eq!(shelf, fs::read(stored.file(SHELF)).ok());
@@ -231,7 +231,7 @@ fn long() -> Stored {
 #[test]
 fn a_base_that_cannot_be_used_costs_a_full_fold_and_nothing_else() {
     let stored = long();
-    let whole = told(stored.open(), 0).0;
+    let whole = reported(stored.open(), 0).0;
     let half = stored.at.len() / 2;
     stored.put_base(half);
     let good = fs::read(stored.file(BASE)).unwrap();
@@ -245,7 +245,7 @@ fn a_base_that_cannot_be_used_costs_a_full_fold_and_nothing_else() {
         }
         let opening = stored.open();
         assert_eq!((opening.base.offset, opening.read), (0, *stored.at.last().unwrap()));
-        assert!(told(opening, 0).0 == whole);
+        assert!(reported(opening, 0).0 == whole);
         assert!(!stored.file(BASE).exists(), "it leans on a shelf that was made anew");
         stored.put_base(half);
     }
@@ -253,9 +253,9 @@ fn a_base_that_cannot_be_used_costs_a_full_fold_and_nothing_else() {
 }
 
 #[test]
-fn a_shelf_that_is_gone_or_too_short_is_made_anew() {
+fn a_shelf_that_is_gone_or_too_short_is_made_again() {
     let stored = long();
-    let whole = told(stored.open(), 0).0;
+    let whole = reported(stored.open(), 0).0;
     let shelf = fs::read(stored.file(SHELF)).unwrap();
     assert!(!shelf.is_empty());
     for left in [None, Some(1), Some(shelf.len() / 3)] {
@@ -266,7 +266,7 @@ fn a_shelf_that_is_gone_or_too_short_is_made_anew() {
         }
         let opening = stored.open();
         assert_eq!(opening.base.offset, 0);
-        assert!(told(opening, 0).0 == whole);
+        assert!(reported(opening, 0).0 == whole);
         assert!(fs::read(stored.file(SHELF)).unwrap() == shelf);
     }
 }
@@ -313,7 +313,7 @@ fn a_journal_without_a_session_is_none() {
 }
 
 #[test]
-fn how_far_reading_is_is_told() {
+fn how_far_reading_is_is_reported() {
     let stored = long();
     let bytes = fs::read(&stored.path).unwrap();
     let line = |text: String| {
@@ -324,10 +324,10 @@ fn how_far_reading_is_is_told() {
     let more: String = (0..10).map(|number| line(format!("{number}{}", "a".repeat(1 << 20)))).collect();
     fs::write(&stored.path, [bytes, more.into_bytes()].concat()).unwrap();
     let total = fs::metadata(&stored.path).unwrap().len();
-    let told = std::cell::RefCell::new(Vec::new());
-    stored.open_since(None, &|loading| told.borrow_mut().push(loading));
-    let told = told.into_inner();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told.iter().all(|loading| loading.total == total && loading.read <= total));
-    assert!(told[0].read < told[1].read);
+    let reported = std::cell::RefCell::new(Vec::new());
+    stored.open_since(None, &|loading| reported.borrow_mut().push(loading));
+    let reported = reported.into_inner();
+    assert_eq!(reported.len(), 2, "{reported:?}");
+    assert!(reported.iter().all(|loading| loading.total == total && loading.read <= total));
+    assert!(reported[0].read < reported[1].read);
 }

@@ -157,7 +157,7 @@ fn what_all_events_can_say_is_read_at_all_of_them() {
 }
 
 #[test]
-fn inputs_outputs_and_permissions_are_taken_over_and_nonsense_is_told() {
+fn inputs_outputs_and_permissions_are_taken_over_and_nonsense_is_reported() {
     let changed =
         said(HookEvent::PreToolUse, 0, &specific("PreToolUse", json!({ "updatedInput": { "a": 1 } })), "");
     assert_eq!(changed.updated_input, Some(json!({ "a": 1 })));

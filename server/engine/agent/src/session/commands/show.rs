@@ -65,8 +65,8 @@ impl CommandContext<'_> {
         for (label, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
             let _ = write!(text, "\n- {label}: {}", code(list));
         }
-        for wish in self.session.gate().unapproved(one.wishes.clone()).await {
-            let _ = write!(text, "\n- Waits for your approval (`/trust`): {}", wish.key);
+        for trust_request in self.session.gate().unapproved(one.trust_requests.clone()).await {
+            let _ = write!(text, "\n- Waits for your approval (`/trust`): {}", trust_request.key);
         }
         for note in &one.notes {
             let _ = write!(text, "\n- {note}");

@@ -146,7 +146,7 @@ fn what_is_unfinished_stays_in_memory_and_without_a_shelf_everything_does() {
 }
 
 #[test]
-fn items_that_cannot_be_read_back_are_told_and_not_made_up() {
+fn items_that_cannot_be_read_back_are_reported_and_not_made_up() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(SHELF);
     let shelf = Arc::new(Shelf::create(&path).unwrap());

@@ -57,11 +57,11 @@ impl Archive {
 async fn compacted(session: &Session) -> (Vec<RecoveredFile>, String) {
     let done = turn(session, "/compact").await;
     let Some(CompressionStep::Done { compaction }) = steps(&done).pop() else { panic!("{:?}", steps(&done)) };
-    let told = compaction.head.iter().find_map(|block| match block {
+    let reported = compaction.head.iter().find_map(|block| match block {
         Block::Text { text } if text.starts_with("Files as they are now") => Some(text.clone()),
         _ => None,
     });
-    (compaction.files, told.unwrap_or_default())
+    (compaction.files, reported.unwrap_or_default())
 }
 
 /// A prompt that is worth compacting.
@@ -114,11 +114,11 @@ async fn changed_files_come_before_those_named_often_and_those_before_the_latest
         version: 1,
         text: Rope::from_str("UNSAVED words\n"),
     });
-    let (files, told) = compacted(&session).await;
+    let (files, reported) = compacted(&session).await;
     assert_eq!(names(&files), ["changed.rs", "gone.rs", "thrice.rs", "twice.rs", "latest.rs"]);
     let reason = files[1].problem.as_deref().unwrap();
-    assert!(told.contains(&format!("is not shown: {reason}")) && !reason.is_empty(), "{told}");
-    assert!(told.contains("UNSAVED words") && !told.contains("text of twice.rs"), "{told}");
+    assert!(reported.contains(&format!("is not shown: {reason}")) && !reason.is_empty(), "{reported}");
+    assert!(reported.contains("UNSAVED words") && !reported.contains("text of twice.rs"), "{reported}");
     let has_read = |name: &str| {
         session.services().environment.workspace.has_read_whole(&Target::File(archive.root().join(name)))
     };
@@ -171,9 +171,9 @@ async fn what_may_not_be_read_is_not_shown_however_often_it_was_named() {
         session.requests().respond(&asked.id, no).unwrap();
     }
     turn(&session, "more").await;
-    let (files, told) = compacted(&session).await;
+    let (files, reported) = compacted(&session).await;
     assert_eq!(names(&files), ["a.rs"]);
-    assert!(told.contains("plain") && !told.contains("hunter"), "{told}");
+    assert!(reported.contains("plain") && !reported.contains("hunter"), "{reported}");
 }
 
 #[tokio::test]
@@ -189,11 +189,11 @@ async fn files_are_cut_at_lines_and_tokens_and_say_so() {
     let session = archive.office.session();
     turn(&session, &"lorem ipsum dolor sit amet ".repeat(20_000)).await;
     turn(&session, "more").await;
-    let (files, told) = compacted(&session).await;
+    let (files, reported) = compacted(&session).await;
     let long_one = files.iter().find(|file| file.lines == 1_200).unwrap();
     assert_eq!(long_one.shown, 1_000);
-    assert!(told.contains("[lines 1 to 1000 of 1200; read the rest where it counts]"));
-    let parts: Vec<_> = told.split("\n\n").skip(1).collect();
+    assert!(reported.contains("[lines 1 to 1000 of 1200; read the rest where it counts]"));
+    let parts: Vec<_> = reported.split("\n\n").skip(1).collect();
     assert_eq!(parts.len(), 5);
     for (part, file) in parts.iter().zip(&files).filter(|(_, file)| file.lines == 900) {
         let tokens = Counter::of(DEMO_MODEL).text(part);
@@ -218,8 +218,8 @@ async fn all_files_together_have_at_most_their_share() {
         turn(&session, &"lorem ipsum dolor sit amet ".repeat(if window > 100_000 { 20_000 } else { 100 }))
             .await;
         turn(&session, "more").await;
-        let (files, told) = compacted(&session).await;
-        let tokens = Counter::of(DEMO_MODEL).text(&told);
+        let (files, reported) = compacted(&session).await;
+        let tokens = Counter::of(DEMO_MODEL).text(&reported);
         assert!(files.len() <= 5 && tokens <= most && tokens > most / 5, "{tokens} of {most}");
     }
 }

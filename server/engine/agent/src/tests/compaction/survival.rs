@@ -125,9 +125,9 @@ async fn what_was_said_to_a_running_turn_survives_where_no_summary_can_be_writte
     // Twice, so that what the first head quotes has to be found again.
     for round in 0..2 {
         turn(&session, "/compact").await;
-        let told: Vec<_> = history(&session).iter().flat_map(|message| message.content.clone()).collect();
+        let reported: Vec<_> = history(&session).iter().flat_map(|message| message.content.clone()).collect();
         for said in ["PROMPT build it", "STEER leave the lexer"] {
-            assert!(told.contains(&text(said)), "{said} is gone after compaction {round}");
+            assert!(reported.contains(&text(said)), "{said} is gone after compaction {round}");
         }
     }
     let Block::Text { text: warning } = &history(&session)[0].content[0] else { panic!("no warning") };
@@ -135,7 +135,7 @@ async fn what_was_said_to_a_running_turn_survives_where_no_summary_can_be_writte
 }
 
 #[tokio::test(start_paused = true)]
-async fn steering_that_comes_while_a_summary_is_written_is_told_afterwards() {
+async fn steering_that_comes_while_a_summary_is_written_is_reported_afterwards() {
     let model = Copyist { hangs: true, ..Copyist::default() };
     let office = office(200_000, model, probes().1);
     let session = office.session();
@@ -148,9 +148,9 @@ async fn steering_that_comes_while_a_summary_is_written_is_told_afterwards() {
     session.prompts().steer(prompt("STEER left")).unwrap();
     session.turns().cancel();
     until(&mut events, is_done).await;
-    let mut told = session.snapshot(usize::MAX).queue.into_iter().map(|waiting| waiting.text);
-    let heard =
-        told.any(|text| text == "STEER left") || format!("{:?}", history(&session)).contains("STEER left");
+    let mut reported = session.snapshot(usize::MAX).queue.into_iter().map(|waiting| waiting.text);
+    let heard = reported.any(|text| text == "STEER left")
+        || format!("{:?}", history(&session)).contains("STEER left");
     assert!(heard, "neither waiting nor said");
 }
 
@@ -279,22 +279,22 @@ async fn the_conversation_of_a_sub_agent_is_compacted_by_its_own_window() {
     let session = office.session();
     turn(&session, &long("first")).await;
     let seen = turn(&session, "go").await;
-    let told: Vec<_> = seen
+    let reported: Vec<_> = seen
         .iter()
         .filter_map(|record| match &record.event {
             Event::ContextCompression { agent, step, .. } => Some((agent.clone(), step.clone())),
             _ => None,
         })
         .collect();
-    assert!(!told.is_empty() && told.iter().all(|(agent, _)| agent.is_some()), "{told:?}");
+    assert!(!reported.is_empty() && reported.iter().all(|(agent, _)| agent.is_some()), "{reported:?}");
     assert!(
-        matches!(told[0].1, CompressionStep::Started { window: 20_000, cause: Cause::Threshold, .. }),
-        "{told:?}"
+        matches!(reported[0].1, CompressionStep::Started { window: 20_000, cause: Cause::Threshold, .. }),
+        "{reported:?}"
     );
-    let Some(CompressionStep::Done { compaction }) = told.last().map(|(_, step)| step) else {
-        panic!("{told:?}")
+    let Some(CompressionStep::Done { compaction }) = reported.last().map(|(_, step)| step) else {
+        panic!("{reported:?}")
     };
-    let window = session.history().window(told[0].0.as_ref(), &compaction.window).await.unwrap();
+    let window = session.history().window(reported[0].0.as_ref(), &compaction.window).await.unwrap();
     assert_eq!(window[0].content, [text("TASK read it all")]);
     assert!(
         session.history().window(None, &compaction.window).await.is_err(),

@@ -190,7 +190,7 @@ fn show(text: FileText, path: &str, tokens: u64, before: &CompactionInput<'_>) -
         taken = at + 1;
     }
     let cut = if taken < lines { cut(taken) } else { String::new() };
-    let told = format!("{head}{shown}{cut}");
+    let reported = format!("{head}{shown}{cut}");
     let modified = text.modified().and_then(|modified| Timestamp::try_from(modified).ok());
     let hash = text.hash.iter().fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
@@ -206,5 +206,5 @@ fn show(text: FileText, path: &str, tokens: u64, before: &CompactionInput<'_>) -
         lines,
         problem: None,
     };
-    FileExcerpt { file, text: told, read: Some((text, portion)) }
+    FileExcerpt { file, text: reported, read: Some((text, portion)) }
 }

@@ -211,12 +211,12 @@ impl SummaryWriter<'_> {
     }
 
     async fn stream(&self, request: &ModelRequest) -> Result<ModelResponse, ModelError> {
-        let (mut chars, mut told) = (0_u64, 0_u64);
+        let (mut chars, mut reported) = (0_u64, 0_u64);
         let mut sink = |delta: Delta| {
             let (Delta::Text { text, .. } | Delta::Thinking { text, .. }) = delta else { return };
             chars += u64::try_from(text.chars().count()).unwrap_or(0);
-            if chars >= told + PROGRESS_CHARS {
-                told = chars;
+            if chars >= reported + PROGRESS_CHARS {
+                reported = chars;
                 (self.written)(chars);
             }
         };

@@ -144,7 +144,7 @@ fn what_is_attached_to_a_prompt_shares_what_the_words_of_the_user_leave() {
     let steered = vec![said("NO, the lexer"), said("and USE tabs")];
     let before = before(&profile, rounds(2), with_files(None), steered);
     let blocks = HistoryHead::of(&before, 5, 1).with_summary("a summary").into_blocks();
-    let told: Vec<_> = blocks
+    let reported: Vec<_> = blocks
         .iter()
         .map(|block| match block {
             Block::Text { text } => text.as_str(),
@@ -153,23 +153,23 @@ fn what_is_attached_to_a_prompt_shares_what_the_words_of_the_user_leave() {
         .collect();
     assert!(before.counter.blocks(&blocks) < 32_000 / 4 + 500, "{}", before.counter.blocks(&blocks));
     for words in ["PLEASE fix the parser", "NO, the lexer", "and USE tabs"] {
-        assert_eq!(told.iter().filter(|text| **text == words).count(), 1, "{words}");
+        assert_eq!(reported.iter().filter(|text| **text == words).count(), 1, "{words}");
     }
     for file in 0..5 {
-        assert!(told.iter().any(|text| text.starts_with(&format!("<file {file}>"))), "{file}");
+        assert!(reported.iter().any(|text| text.starts_with(&format!("<file {file}>"))), "{file}");
     }
-    let place = |words: &str| told.iter().position(|text| *text == words).unwrap();
+    let place = |words: &str| reported.iter().position(|text| *text == words).unwrap();
     assert!(place("PLEASE fix the parser") < place("NO, the lexer"));
     assert!(place("NO, the lexer") < place("and USE tabs"));
 }
 
 #[test]
-fn what_stands_where_it_was_is_not_told_again() {
+fn what_stands_where_it_was_is_not_reported_again() {
     let profile = profile(32_000);
     let kept = SentPrompt { at: Some(3), blocks: vec![text("kept")], words: 1 };
     let before = before(&profile, rounds(2), with_files(None), vec![kept]);
-    let told = format!("{:?}", HistoryHead::of(&before, 3, 1).with_summary("a summary").into_blocks());
-    assert!(told.contains("PLEASE fix the parser") && !told.contains("kept"));
+    let reported = format!("{:?}", HistoryHead::of(&before, 3, 1).with_summary("a summary").into_blocks());
+    assert!(reported.contains("PLEASE fix the parser") && !reported.contains("kept"));
 }
 
 #[test]

@@ -39,9 +39,9 @@ pub(super) fn of_hook(input: &Value, error: ToolError) -> ToolError {
     ToolError { message: format!("{}{}", changed_by_hook(input), error.message), ..error }
 }
 
-pub(super) fn refused_by_hook(title: &str, reason: &str, told: &[String]) -> ToolError {
+pub(super) fn refused_by_hook(title: &str, reason: &str, reported: &[String]) -> ToolError {
     let mut hint = "Do not try it another way; do what the hook asks for, or go on without it.".to_owned();
-    for text in told {
+    for text in reported {
         hint.push_str(&format!("\n\n{text}"));
     }
     ToolError::new(ToolErrorKind::Denied, format!("A hook refused: {title}. Its reason: {reason}"), hint)

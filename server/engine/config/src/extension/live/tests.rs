@@ -59,9 +59,9 @@ async fn a_file_that_comes_changes_breaks_and_goes_is_heard_of_and_nothing_is_ma
     bench
         .write(".claude/agents/deep/one.md", &agent("one", "skills: [tidy]\nmodel: nonsense\ntools: Raed\n"));
     let mended = bench.hear(|loaded| loaded.agents.find("one").is_ok()).await;
-    let told: Vec<_> = mended.problems().into_iter().map(|problem| problem.message).collect();
-    assert_eq!(told.len(), 3, "{told:?}");
-    for (message, name) in told.iter().zip(["`tidy`", "`nonsense`", "`Raed`"]) {
+    let reported: Vec<_> = mended.problems().into_iter().map(|problem| problem.message).collect();
+    assert_eq!(reported.len(), 3, "{reported:?}");
+    for (message, name) in reported.iter().zip(["`tidy`", "`nonsense`", "`Raed`"]) {
         assert!(message.contains(name), "{message}");
     }
     bench.write(".kode/skills/tidy/SKILL.md", "---\ndescription: Tidies.\n---\nTidy.\n");

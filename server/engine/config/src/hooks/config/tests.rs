@@ -61,8 +61,8 @@ fn handlers_of_each_kind_are_read_with_their_fields() {
 }
 
 #[test]
-fn what_is_wrong_costs_the_handler_alone_and_is_told() {
-    for (handler, told) in [
+fn what_is_wrong_costs_the_handler_alone_and_is_reported() {
+    for (handler, reported) in [
         (json!({ "type": "agent", "prompt": "x" }), "not run here"),
         (json!({ "type": "mcp_tool", "server": "x" }), "not run here"),
         (json!({ "type": "magic" }), "no handlers of type `magic`"),
@@ -74,7 +74,7 @@ fn what_is_wrong_costs_the_handler_alone_and_is_told() {
         (json!("x"), "is an object"),
     ] {
         let hooks = compiled(vec![entry("PreToolUse", json!({ "hooks": [handler, { "command": "good" }] }))]);
-        assert!(messages(&hooks).contains(told), "{handler}: {}", messages(&hooks));
+        assert!(messages(&hooks).contains(reported), "{handler}: {}", messages(&hooks));
         assert_eq!(hooks.of_event(HookEvent::PreToolUse).len(), 1, "{handler}");
         assert!(hooks.listed[0].problem.is_some());
     }
@@ -85,10 +85,12 @@ fn what_is_wrong_costs_the_handler_alone_and_is_told() {
 #[test]
 fn a_time_limit_that_looks_like_milliseconds_and_fields_nobody_knows_are_warned_of() {
     let hooks = one(json!({ "command": "x", "timeout": 5000, "colour": "red" }));
-    let told = messages(&hooks);
+    let reported = messages(&hooks);
     assert!(
-        told.contains("in seconds") && told.contains("5 may be meant") && told.contains("`colour`"),
-        "{told}"
+        reported.contains("in seconds")
+            && reported.contains("5 may be meant")
+            && reported.contains("`colour`"),
+        "{reported}"
     );
     assert_eq!(hooks.of_event(HookEvent::PreToolUse)[0].timeout, Duration::from_secs(5000));
 }
@@ -123,13 +125,13 @@ fn time_limits_are_those_of_the_agent_whose_file_it_is() {
 #[test]
 fn what_waits_and_what_is_switched_off_is_listed_and_has_no_handler_to_run() {
     let group = json!({ "hooks": [{ "command": "x" }] });
-    let wish = TrustRequest {
+    let trust_request = TrustRequest {
         root: root(),
         file: root().join("f"),
         key: "hooks.Stop".into(),
         text: group.to_string(),
     };
-    let waiting = entry_in(".claude", "Stop", group.clone(), Approval::Waiting(wish));
+    let waiting = entry_in(".claude", "Stop", group.clone(), Approval::Waiting(trust_request));
     let hooks = compiled(vec![waiting]);
     assert!(hooks.has_none(HookEvent::Stop));
     assert_eq!((hooks.listed.len(), hooks.waiting.len()), (1, 1));

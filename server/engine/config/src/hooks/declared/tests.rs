@@ -41,7 +41,7 @@ fn root() -> AbsPath {
 }
 
 #[test]
-fn every_group_is_told_with_its_line_and_what_is_wrong_with_it() {
+fn every_group_is_reported_with_its_line_and_what_is_wrong_with_it() {
     let hooks = read(FILE, ExtensionOrigin::User, &root()).unwrap();
     let mut lines: Vec<_> = hooks.groups.iter().map(|group| (group.event.as_str(), group.line)).collect();
     lines.sort_unstable();
@@ -54,7 +54,7 @@ fn every_group_is_told_with_its_line_and_what_is_wrong_with_it() {
 }
 
 #[test]
-fn what_is_no_object_of_events_or_too_long_is_told_and_never_runs() {
+fn what_is_no_object_of_events_or_too_long_is_reported_and_never_runs() {
     let head = |hooks: &str| format!("---\nhooks: {hooks}\n---\n");
     let error = read(&head("check.sh"), ExtensionOrigin::User, &root()).unwrap_err();
     assert!(error.contains("no object"), "{error}");
@@ -67,17 +67,24 @@ fn what_is_no_object_of_events_or_too_long_is_told_and_never_runs() {
 fn a_project_s_hooks_need_approval_of_their_text_and_of_the_scripts_they_name() {
     let folder = tempfile::tempdir().unwrap();
     let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
-    assert_eq!(read(FILE, ExtensionOrigin::User, &root).unwrap().wishes(), []);
+    assert_eq!(read(FILE, ExtensionOrigin::User, &root).unwrap().trust_requests(), []);
     let hooks = read(FILE, ExtensionOrigin::Project, &root).unwrap();
-    let wish = || hooks.wishes().into_iter().find(|wish| wish.text.contains("guard.sh")).unwrap();
-    assert_eq!(wish().key, "hooks.PreToolUse");
-    let without = wish();
+    let trust_request = || {
+        hooks
+            .trust_requests()
+            .into_iter()
+            .find(|trust_request| trust_request.text.contains("guard.sh"))
+            .unwrap()
+    };
+    assert_eq!(trust_request().key, "hooks.PreToolUse");
+    let without = trust_request();
     std::fs::write(root.join("guard.sh").as_path(), "exit 0").unwrap();
-    let before = wish();
+    let before = trust_request();
     assert_ne!(before, without);
     std::fs::write(root.join("guard.sh").as_path(), "exit 2").unwrap();
-    assert_ne!(wish(), before, "a swapped script is another wish");
-    let approved = hooks.settled(false, &|known| *known == wish()).filter(Declaration::is_in_force).count();
+    assert_ne!(trust_request(), before, "a swapped script is another wish");
+    let approved =
+        hooks.settled(false, &|known| *known == trust_request()).filter(Declaration::is_in_force).count();
     assert_eq!(approved, 1, "nothing counts but what was approved");
 }
 

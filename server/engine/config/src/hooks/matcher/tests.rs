@@ -96,7 +96,7 @@ fn where_other_agents_write_globs_they_are_globs() {
 }
 
 #[test]
-fn a_rule_and_an_object_look_at_the_arguments() {
+fn a_rule_and_an_object_inspect_the_arguments() {
     let push = json!({ "command": "git push --force" });
     let list = json!({ "command": "ls" });
     let source = json!({ "file_path": "/w/src/a.rs" });
@@ -117,7 +117,7 @@ fn a_rule_and_an_object_look_at_the_arguments() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_a_runaway_expression_lets_the_hook_run() {
+fn what_cannot_be_read_is_reported_and_a_runaway_expression_lets_the_hook_run() {
     for value in [json!("("), json!(3), json!({ "names": [] }), json!({ "tools": [1] }), json!("Bash()")] {
         assert!(matcher(value.clone(), false).is_err(), "{value}");
     }

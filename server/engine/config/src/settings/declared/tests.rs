@@ -5,7 +5,7 @@ use super::*;
 use kode_permission::rules::SettingsLayer;
 
 /// Names, layers and whether they are in force.
-fn told(entries: &[Declaration]) -> Vec<(&str, SettingsLayer, bool)> {
+fn reported(entries: &[Declaration]) -> Vec<(&str, SettingsLayer, bool)> {
     entries.iter().map(|entry| (entry.name.as_str(), entry.source.layer, entry.is_in_force())).collect()
 }
 
@@ -22,7 +22,7 @@ fn what_the_user_declares_counts_and_what_the_project_declares_waits() {
     );
     let before = files.load();
     assert_eq!(
-        told(&before.declared.hooks),
+        reported(&before.declared.hooks),
         [
             ("Stop", SettingsLayer::Project, false),
             ("Stop", SettingsLayer::Project, false),
@@ -30,7 +30,7 @@ fn what_the_user_declares_counts_and_what_the_project_declares_waits() {
         ]
     );
     assert_eq!(before.declared.variables().collect::<Vec<_>>(), [("A", "user")]);
-    assert_eq!(told(&before.declared.helpers), [("statusLine", SettingsLayer::Project, false)]);
+    assert_eq!(reported(&before.declared.helpers), [("statusLine", SettingsLayer::Project, false)]);
     assert_eq!(before.withheld.len(), 4, "{:?}", before.withheld);
 
     files.approve(&before, &project).unwrap();
@@ -55,7 +55,7 @@ fn a_swapped_script_makes_the_settings_stale_and_asks_again() {
     assert!(files.sources.is_stale(&approved));
     let swapped = files.load();
     assert!(!swapped.declared.hooks[0].is_in_force());
-    assert!(swapped.withheld[0].wish.text.contains("check.sh sha256:"), "{:?}", swapped.withheld);
+    assert!(swapped.withheld[0].trust_request.text.contains("check.sh sha256:"), "{:?}", swapped.withheld);
 
     std::fs::write(script.as_path(), "exit 0").unwrap();
     assert!(files.load().declared.hooks[0].is_in_force(), "what was approved stays approved");
@@ -94,7 +94,7 @@ fn servers_of_all_dialects_are_found_the_strongest_first() {
     files.write("work/.claude/settings.json", &format!(r#"{{"mcpServers": {}}}"#, server("set")));
     let settings = files.load();
     assert_eq!(
-        told(&settings.declared.servers),
+        reported(&settings.declared.servers),
         [
             ("local", SettingsLayer::Local, true),
             ("set", SettingsLayer::Project, false),
@@ -117,7 +117,7 @@ fn a_broken_server_file_costs_itself_alone_and_no_protection() {
     files.write("work/.mcp.json", r#"{"mcpServers": {"#);
     files.write("work/.mcprc", r#"{"whole": {"command": "x"}}"#);
     let settings = files.load();
-    assert_eq!(told(&settings.declared.servers), [("whole", SettingsLayer::Project, false)]);
+    assert_eq!(reported(&settings.declared.servers), [("whole", SettingsLayer::Project, false)]);
     assert_eq!(settings.problems.len(), 1);
     assert!(settings.problems[0].file.as_ref().unwrap().to_string().ends_with(".mcp.json"));
     assert!(!settings.has_lost_protection());
@@ -141,7 +141,7 @@ fn only_the_user_approves_servers_by_name_and_projects_switch_off_alone() {
     let settings = files.load();
     assert!(settings.declared.servers.iter().all(|entry| !entry.is_in_force()));
     assert_eq!(settings.declared.switches.disable_all_hooks, None);
-    let keys: Vec<_> = settings.withheld.iter().map(|withheld| withheld.wish.key.as_str()).collect();
+    let keys: Vec<_> = settings.withheld.iter().map(|withheld| withheld.trust_request.key.as_str()).collect();
     assert_eq!(keys, ["disableAllHooks", "mcpServers.a", "mcpServers.b"]);
     files.write(
         "home/.claude/settings.json",

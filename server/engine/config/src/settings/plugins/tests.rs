@@ -65,16 +65,16 @@ fn what_waits_leaves_the_users_own_word_in_force() {
 }
 
 #[test]
-fn what_cannot_be_switched_is_told_and_asks_for_nothing() {
+fn what_cannot_be_switched_is_reported_and_asks_for_nothing() {
     let files = with_plugin();
     let said = r#"{"enabledPlugins": {"none@street": true, "house": true, "house@street": "yes"}}"#;
     files.write("work/.claude/settings.json", said);
     let settings = files.load();
-    let told: Vec<&str> = settings.problems.iter().map(|problem| problem.message.as_str()).collect();
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told[0].contains("`kode-ls plugin install none@street`"), "{told:?}");
-    assert!(told[1].contains("not of the form `plugin@marketplace`"), "{told:?}");
-    assert!(told[2].contains("Write true or false"), "{told:?}");
+    let reported: Vec<&str> = settings.problems.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(reported.len(), 3, "{reported:?}");
+    assert!(reported[0].contains("`kode-ls plugin install none@street`"), "{reported:?}");
+    assert!(reported[1].contains("not of the form `plugin@marketplace`"), "{reported:?}");
+    assert!(reported[2].contains("Write true or false"), "{reported:?}");
     assert!(settings.withheld.is_empty());
     assert_eq!(state(&settings), ("off", 0));
     // The same of the user's own is reported where it is set.

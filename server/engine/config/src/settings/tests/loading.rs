@@ -34,7 +34,7 @@ fn layers_and_folders_add_up_from_the_strongest_to_the_weakest() {
     }
     let settings = fixture.load();
     assert_eq!(settings.files, files.map(|file| fixture.path(file)));
-    let numbered: Vec<_> = told(&settings.rules).into_iter().filter(|rule| rule.contains('x')).collect();
+    let numbered: Vec<_> = reported(&settings.rules).into_iter().filter(|rule| rule.contains('x')).collect();
     assert_eq!(numbered, (0..files.len()).map(|number| format!("deny Read(x{number})")).collect::<Vec<_>>());
     let layers: Vec<_> = settings.rules.iter().step_by(2).map(|rule| rule.source.layer).collect();
     use SettingsLayer::{Local, Managed, Project, User};
@@ -58,7 +58,7 @@ fn the_command_line_stands_between_the_administrator_and_the_files() {
         (Behavior::Allow, "*".to_owned()),
     ];
     let settings = fixture.load();
-    assert_eq!(told(&settings.rules), ["ask Bash", "allow Edit", "ask Write"]);
+    assert_eq!(reported(&settings.rules), ["ask Bash", "allow Edit", "ask Write"]);
     let severities: Vec<_> = settings.problems.iter().map(|problem| problem.severity).collect();
     assert_eq!(severities, [ProblemSeverity::Error, ProblemSeverity::Warning]);
     assert!(settings.has_lost_protection());
@@ -134,7 +134,7 @@ fn scalars_are_the_strongest_and_lists_and_objects_add_up() {
 }
 
 #[test]
-fn a_broken_file_costs_itself_alone_and_is_told_where_it_breaks() {
+fn a_broken_file_costs_itself_alone_and_is_reported_where_it_breaks() {
     for (text, place) in [
         ("{\n  \"permissions\": { \"deny\" [\"Read\"] }\n}", Some((1, 26))),
         ("[1]", Some((0, 0))),
@@ -144,7 +144,7 @@ fn a_broken_file_costs_itself_alone_and_is_told_where_it_breaks() {
         let broken = fixture.write("work/.kode/settings.json", text);
         fixture.write("work/.claude/settings.json", r#"{"permissions":{"deny":["Bash"]}}"#);
         let settings = fixture.load();
-        assert_eq!(told(&settings.rules), ["deny Bash"], "{text}");
+        assert_eq!(reported(&settings.rules), ["deny Bash"], "{text}");
         let [problem] = settings.problems.as_slice() else { panic!("{:?}", settings.problems) };
         assert_eq!((problem.file.as_ref(), problem.severity), (Some(&broken), ProblemSeverity::Error));
         assert_eq!(problem.place.map(|place| (place.line, place.column)), place, "{text}");
@@ -172,7 +172,7 @@ fn a_slip_in_the_users_settings_deletes_no_session() {
 }
 
 #[test]
-fn what_is_no_text_file_is_told_and_never_waited_for() {
+fn what_is_no_text_file_is_reported_and_never_waited_for() {
     let fixture = Fixture::new();
     let folder = fixture.path("work/.kode/settings.json");
     fs::create_dir_all(folder.as_path()).unwrap();
@@ -187,15 +187,15 @@ fn what_is_no_text_file_is_told_and_never_waited_for() {
 }
 
 #[test]
-fn a_bad_rule_is_told_at_its_very_place_and_the_others_stay() {
+fn a_bad_rule_is_reported_at_its_very_place_and_the_others_stay() {
     let fixture = Fixture::new();
     fixture.write(
         "home/.kode/settings.json",
         "\u{feff}{ \"permissions\": {\r\n  \"deny\": [\"Bash\", \"é😀\", 7, \"Bash(\"],\r\n  \"allow\": [\"*\", \"LS\", \"Write(x)\"],\r\n  \"ask\": {}\r\n} }",
     );
     let settings = fixture.load();
-    assert_eq!(told(&settings.rules), ["deny Bash", "allow LS", "allow Edit(x)"]);
-    let told: Vec<_> = settings
+    assert_eq!(reported(&settings.rules), ["deny Bash", "allow LS", "allow Edit(x)"]);
+    let reported: Vec<_> = settings
         .problems
         .iter()
         .map(|problem| {
@@ -212,7 +212,7 @@ fn a_bad_rule_is_told_at_its_very_place_and_the_others_stay() {
         (Warning, 2, 23, 2, 33),
         (Error, 3, 9, 3, 11),
     ];
-    assert_eq!(told, expected, "{:#?}", settings.problems);
+    assert_eq!(reported, expected, "{:#?}", settings.problems);
     assert_eq!(settings.rules[0].source.place.map(|place| (place.line, place.column)), Some((1, 11)));
 }
 
@@ -224,7 +224,7 @@ fn nothing_that_denies_hides_behind_a_key_that_stands_there_twice() {
         r#"{"permissions":{"deny":["Bash"],"deny":["Read"]},"permissions":{"deny":["Write"]}}"#,
     );
     let settings = fixture.load();
-    assert_eq!(told(&settings.rules), ["deny Bash", "deny Read", "deny Write"]);
+    assert_eq!(reported(&settings.rules), ["deny Bash", "deny Read", "deny Write"]);
     assert_eq!(settings.problems.len(), 2);
 }
 
@@ -245,8 +245,8 @@ fn what_a_workspace_loosens_waits_for_the_user_and_what_it_narrows_does_not() {
         let fixture = Fixture::new();
         let file = fixture.write(&format!("work/.kode/{name}"), LOOSENING);
         let settings = fixture.load();
-        assert_eq!(told(&settings.rules), ["deny Read(x)", "ask Write"]);
-        assert_eq!(told(&settings.untrusted), ["allow Bash(ls)"]);
+        assert_eq!(reported(&settings.rules), ["deny Read(x)", "ask Write"]);
+        assert_eq!(reported(&settings.untrusted), ["allow Bash(ls)"]);
         let expected = SettingsValues {
             sandbox: SandboxSettings {
                 deny_write: settings.values.sandbox.deny_write.clone(),
@@ -263,7 +263,7 @@ fn what_a_workspace_loosens_waits_for_the_user_and_what_it_narrows_does_not() {
         assert!(fixture.sources.is_stale(&settings));
         let settings = fixture.load();
         assert_eq!((settings.withheld.as_slice(), settings.untrusted.as_slice()), (&[][..], &[][..]));
-        assert_eq!(told(&settings.rules), ["allow Bash(ls)", "deny Read(x)", "ask Write"]);
+        assert_eq!(reported(&settings.rules), ["allow Bash(ls)", "deny Read(x)", "ask Write"]);
         assert_eq!(settings.values.sandbox.enabled, Some(false));
         assert_eq!(settings.values.additional_directories[0].value, fixture.path("other"));
     }
@@ -294,14 +294,14 @@ fn what_costs_more_in_a_workspace_waits_and_what_costs_less_does_not() {
 }
 
 #[test]
-fn a_threshold_that_would_always_be_reached_is_told() {
+fn a_threshold_that_would_always_be_reached_is_reported() {
     for (share, counts) in [("0.19", false), ("0.2", true), ("1", true), ("1.1", false), ("\"0.5\"", false)] {
         let fixture = Fixture::new();
         fixture.write("home/.kode/settings.json", &format!("{{ \"autoCompactThreshold\": {share} }}"));
         let settings = fixture.load();
         assert_eq!(settings.values.stated.compact_threshold.is_some(), counts, "{share}");
-        let told = settings.problems.iter().any(|problem| problem.message.contains("from 0.2 to 1"));
-        assert_eq!(told, !counts, "{share}: {:?}", settings.problems);
+        let reported = settings.problems.iter().any(|problem| problem.message.contains("from 0.2 to 1"));
+        assert_eq!(reported, !counts, "{share}: {:?}", settings.problems);
     }
 }
 
@@ -311,10 +311,10 @@ fn an_approval_is_for_that_text_in_that_file_of_that_workspace() {
     let allow = |rule: &str| json!({ "permissions": { "allow": [rule] } }).to_string();
     let file = fixture.write("work/.kode/settings.json", &allow("Bash(ls)"));
     fixture.approve(&fixture.load(), &file).unwrap();
-    assert_eq!(told(&fixture.load().rules), ["allow Bash(ls)"]);
+    assert_eq!(reported(&fixture.load().rules), ["allow Bash(ls)"]);
 
     fixture.write("work/.kode/settings.json", &allow("Bash(ls -l)"));
-    assert_eq!(told(&fixture.load().untrusted), ["allow Bash(ls -l)"], "another text");
+    assert_eq!(reported(&fixture.load().untrusted), ["allow Bash(ls -l)"], "another text");
     fixture.write("work/.kode/settings.json", &allow("Bash(ls)"));
     fixture.write("work/.claude/settings.json", &allow("Bash(ls)"));
     let settings = fixture.load();
@@ -323,7 +323,7 @@ fn an_approval_is_for_that_text_in_that_file_of_that_workspace() {
     let mut elsewhere = fixture.sources.clone();
     elsewhere.roots = vec![fixture.path("elsewhere")];
     fixture.write("elsewhere/.kode/settings.json", &allow("Bash(ls)"));
-    assert_eq!(told(&elsewhere.load().untrusted), ["allow Bash(ls)"], "another workspace");
+    assert_eq!(reported(&elsewhere.load().untrusted), ["allow Bash(ls)"], "another workspace");
 
     std::os::unix::fs::symlink("work", fixture.path("link").as_path()).unwrap();
     elsewhere.roots = vec![fixture.path("link")];
@@ -335,12 +335,13 @@ fn what_was_not_shown_is_not_approved() {
     let fixture = Fixture::new();
     let allow = |rules: &[&str]| json!({ "permissions": { "allow": rules } }).to_string();
     let file = fixture.write("work/.kode/settings.json", &allow(&["Bash(ls)", "Bash(pwd)"]));
-    let shown: Vec<_> = fixture.load().withheld.iter().map(|withheld| withheld.wish.digest()).collect();
-    assert!(fixture.load().withheld.iter().all(|withheld| withheld.wish.file == file));
+    let shown: Vec<_> =
+        fixture.load().withheld.iter().map(|withheld| withheld.trust_request.digest()).collect();
+    assert!(fixture.load().withheld.iter().all(|withheld| withheld.trust_request.file == file));
     fixture.write("work/.kode/settings.json", &allow(&["Bash(ls)", "Bash(rm:*)"]));
     assert_eq!(fixture.sources.trust().approve_digests(&fixture.load(), &shown).unwrap(), 1);
-    assert_eq!(told(&fixture.load().rules), ["allow Bash(ls)"]);
-    assert_eq!(told(&fixture.load().untrusted), ["allow Bash(rm:*)"]);
+    assert_eq!(reported(&fixture.load().rules), ["allow Bash(ls)"]);
+    assert_eq!(reported(&fixture.load().untrusted), ["allow Bash(rm:*)"]);
 }
 
 #[test]
@@ -428,14 +429,14 @@ fn variables_are_put_into_what_the_user_says_and_not_into_what_a_workspace_says_
     let settings = fixture.load();
     assert_eq!(settings.values.stated.language.as_deref(), Some("German"));
     assert_eq!(settings.values.stated.output_style.as_deref(), Some("${NOT_SET_AT_ALL}"));
-    assert_eq!(told(&settings.rules), ["deny Bash(echo ${SECRET})"], "a rule means what it says");
+    assert_eq!(reported(&settings.rules), ["deny Bash(echo ${SECRET})"], "a rule means what it says");
     assert!(settings.problems.iter().any(|problem| problem.message.contains("`NOT_SET_AT_ALL` is not set")));
     fixture.write("work/.kode/settings.json", r#"{ "language": "${SECRET}" }"#);
     assert_eq!(fixture.load().values.stated.language.as_deref(), Some("${SECRET}"), "it reaches the model");
 }
 
 #[test]
-fn a_config_file_stands_behind_the_settings_of_its_layer_and_speaks_blades_names() {
+fn a_config_file_is_behind_the_settings_of_its_layer_and_speaks_blades_names() {
     let fixture = Fixture::new();
     fixture.write(
         "home/.blade/config.json",
@@ -455,24 +456,24 @@ fn a_config_file_stands_behind_the_settings_of_its_layer_and_speaks_blades_names
 }
 
 #[test]
-fn slips_are_told_what_means_nothing_here_is_said_and_what_is_unknown_is_left_alone() {
+fn slips_are_reported_what_means_nothing_here_is_said_and_what_is_unknown_is_left_alone() {
     let fixture = Fixture::new();
     fixture.write(
         "home/.kode/settings.json",
         r#"{ "permissions": { "alow": [] }, "theme": "dark", "agent": "x", "somethingOfMine": {}, "defaultShell": "powershell" }"#,
     );
-    let told: Vec<_> =
+    let reported: Vec<_> =
         fixture.load().problems.into_iter().map(|problem| (problem.severity, problem.message)).collect();
-    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(reported.len(), 3, "{reported:?}");
     let said =
-        |severity, text: &str| told.iter().any(|(of, message)| *of == severity && message.contains(text));
-    assert!(said(ProblemSeverity::Warning, "did you mean `permissions.allow`"), "{told:?}");
-    assert!(said(ProblemSeverity::Information, "`agent` does nothing"), "{told:?}");
-    assert!(said(ProblemSeverity::Warning, "`defaultShell` is ignored"), "{told:?}");
+        |severity, text: &str| reported.iter().any(|(of, message)| *of == severity && message.contains(text));
+    assert!(said(ProblemSeverity::Warning, "did you mean `permissions.allow`"), "{reported:?}");
+    assert!(said(ProblemSeverity::Information, "`agent` does nothing"), "{reported:?}");
+    assert!(said(ProblemSeverity::Warning, "`defaultShell` is ignored"), "{reported:?}");
 }
 
 #[test]
-fn blades_order_of_rules_is_the_users_to_choose_and_told_where_it_differs() {
+fn blades_order_of_rules_is_the_users_to_choose_and_reported_where_it_differs() {
     use kode_permission::rules::Order;
     let fixture = Fixture::new();
     fixture.write(
@@ -480,18 +481,21 @@ fn blades_order_of_rules_is_the_users_to_choose_and_told_where_it_differs() {
         r#"{ "permissions": { "allow": ["Bash(git:*)"], "ask": ["Bash(git push:*)", "WebFetch"] } }"#,
     );
     let settings = fixture.load();
-    let [told] = settings.problems.as_slice() else { panic!("{:?}", settings.problems) };
-    assert!(told.severity == ProblemSeverity::Information && told.message.contains("In Blade"), "{told:?}");
+    let [reported] = settings.problems.as_slice() else { panic!("{:?}", settings.problems) };
+    assert!(
+        reported.severity == ProblemSeverity::Information && reported.message.contains("In Blade"),
+        "{reported:?}"
+    );
     let blade = r#"{ "permissions": { "order": "blade" } }"#;
     fixture.write("work/.kode/settings.json", blade);
     assert_eq!(fixture.load().values.order, None, "it loosens");
-    assert_eq!(fixture.load().withheld[0].wish.key, "permissions.order");
+    assert_eq!(fixture.load().withheld[0].trust_request.key, "permissions.order");
     fixture.write("home/.kode/settings.json", blade);
     assert_eq!(fixture.load().values.order, Some(Order::AllowFirst));
 }
 
 #[test]
-fn the_reader_takes_what_fits_a_key_of_the_table_and_tells_what_does_not() {
+fn the_reader_takes_what_fits_a_key_of_the_table_and_reports_what_does_not() {
     use crate::settings::keys::{KEYS, KeyShape};
     for key in KEYS.iter().filter(|key| key.is_in_use()) {
         let (good, bad) = match key.shape {

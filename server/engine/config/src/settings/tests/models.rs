@@ -53,8 +53,9 @@ fn files_of_the_workspace_only_name_what_there_is() {
         .map(|file| fixture.write(file, text));
     let settings = fixture.load();
     assert_eq!(settings.values.models, ModelValues::default());
-    let told = settings.problems.iter().filter(|problem| problem.message.contains("user settings")).count();
-    assert_eq!((told, settings.withheld.len()), (8, 2));
+    let reported =
+        settings.problems.iter().filter(|problem| problem.message.contains("user settings")).count();
+    assert_eq!((reported, settings.withheld.len()), (8, 2));
     fixture.approve(&settings, &files[0]).unwrap();
     let models = fixture.load().values.models;
     assert_eq!(models.pointers, BTreeMap::from([(Pointer::Quick, "a".to_owned())]));

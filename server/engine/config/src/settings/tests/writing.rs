@@ -24,7 +24,7 @@ fn a_rule_is_written_where_its_scope_is_and_is_in_force_at_once() {
         assert!(!again.is_changed);
     }
     let settings = fixture.load();
-    assert_eq!(told(&settings.rules), ["allow Bash(ls *)"; 3]);
+    assert_eq!(reported(&settings.rules), ["allow Bash(ls *)"; 3]);
     assert_eq!((settings.untrusted, settings.problems), (vec![], vec![]));
 }
 
@@ -48,7 +48,7 @@ fn everything_around_a_rule_stays_as_it_is() {
     fixture.sources.add_rule(SettingsScope::Project, Behavior::Deny, &rule("Read(\"q\")")).unwrap();
     let after = "\u{feff}// Mine.\r\n{\r\n\t\"zebra\": [1,  2], /* odd */\r\n\t\"permissions\": {\r\n\t\t\"deny\": [\r\n\t\t\t// Never.\r\n\t\t\t\"Read(.env)\", // secret\r\n\t\t\t\"Read(\\\"q\\\")\",\r\n\t\t],\r\n\t\t\"mine\": null\r\n\t},\r\n\t\"apple\": \"é\"\r\n}\r\n";
     assert_eq!(fixture.text(name), after);
-    assert_eq!(told(&fixture.load().rules), ["deny Read(.env)", "deny Read(\"q\")"]);
+    assert_eq!(reported(&fixture.load().rules), ["deny Read(.env)", "deny Read(\"q\")"]);
     let file = fixture.path(name);
     fixture.sources.remove_rule(&file, Behavior::Deny, &rule("Read(\"q\")")).unwrap();
     assert_eq!(fixture.text(name), before);
@@ -65,7 +65,7 @@ fn the_mode_of_a_file_stays() {
 }
 
 #[test]
-fn rules_are_removed_however_they_are_spelled_and_approved_anew_when_they_come_back() {
+fn rules_are_removed_however_they_are_spelled_and_approved_again_when_they_come_back() {
     let fixture = Fixture::new();
     let text = r#"{"permissions":{"allow":["fs_read(//x)","Read(//x)","LS"]}}"#;
     let file = fixture.write("work/.kode/settings.json", text);
@@ -73,21 +73,21 @@ fn rules_are_removed_however_they_are_spelled_and_approved_anew_when_they_come_b
     assert_eq!(fixture.load().rules.len(), 3);
     let change = fixture.sources.remove_rule(&file, Behavior::Allow, &rule("Read(//x)")).unwrap();
     assert!(change.is_changed);
-    assert_eq!(told(&fixture.load().rules), ["allow LS"]);
+    assert_eq!(reported(&fixture.load().rules), ["allow LS"]);
     assert!(!fixture.sources.remove_rule(&file, Behavior::Allow, &rule("Read(//x)")).unwrap().is_changed);
     fixture.write("work/.kode/settings.json", text);
-    assert_eq!(told(&fixture.load().untrusted), ["allow Read(//x)"; 2]);
+    assert_eq!(reported(&fixture.load().untrusted), ["allow Read(//x)"; 2]);
 }
 
 #[test]
-fn adding_a_rule_that_is_there_unapproved_approves_it_as_it_stands() {
+fn adding_a_rule_that_is_there_unapproved_approves_it_as_it_is() {
     let fixture = Fixture::new();
     fixture.write("work/.kode/settings.json", r#"{"permissions":{"allow":["fs_read(//x)"]}}"#);
     assert_eq!(fixture.load().rules, []);
     let change =
         fixture.sources.add_rule(SettingsScope::Project, Behavior::Allow, &rule("Read(//x)")).unwrap();
     assert!(!change.is_changed);
-    assert_eq!(told(&fixture.load().rules), ["allow Read(//x)"]);
+    assert_eq!(reported(&fixture.load().rules), ["allow Read(//x)"]);
 }
 
 #[test]
@@ -96,10 +96,10 @@ fn approvals_follow_a_workspace_folder_that_lies_in_another() {
     fixture.sources.roots = vec![fixture.path("work"), fixture.path("work/inner")];
     let file = fixture.write("work/inner/.kode/settings.json", r#"{"permissions":{"allow":["LS"]}}"#);
     fixture.approve(&fixture.load(), &file).unwrap();
-    assert_eq!(told(&fixture.load().rules), ["allow LS"]);
+    assert_eq!(reported(&fixture.load().rules), ["allow LS"]);
     fixture.sources.remove_rule(&file, Behavior::Allow, &rule("LS")).unwrap();
     fixture.write("work/inner/.kode/settings.json", r#"{"permissions":{"allow":["LS"]}}"#);
-    assert_eq!(told(&fixture.load().untrusted), ["allow LS"]);
+    assert_eq!(reported(&fixture.load().untrusted), ["allow LS"]);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_link_inside_is_followed_and_stays_a_link() {
         assert!(fixture.path(link).as_path().is_symlink());
         assert!(fixture.text(link).contains("Bash"));
     }
-    assert_eq!(told(&fixture.load().rules), ["deny Bash"; 2]);
+    assert_eq!(reported(&fixture.load().rules), ["deny Bash"; 2]);
 }
 
 #[test]

@@ -388,7 +388,7 @@ fn tools_and_arguments() {
 
 #[test]
 fn what_is_no_rule_says_what_to_write() {
-    for (text, told) in [
+    for (text, reported) in [
         ("", "empty"),
         ("()", "no tool name"),
         ("Read (x)", "right before"),
@@ -411,14 +411,14 @@ fn what_is_no_rule_says_what_to_write() {
         ("Skill(commit -m x)", "write `Skill(commit *)`"),
     ] {
         let error = text.parse::<Rule>().unwrap_err().to_string();
-        assert!(error.contains(told), "{text}: {error}");
+        assert!(error.contains(reported), "{text}: {error}");
     }
 }
 
 #[test]
-fn what_is_taken_for_something_else_is_told() {
+fn what_is_taken_for_something_else_is_reported() {
     let note = |text: &str| Rule::parse(text).unwrap().1.map(|note| note.to_string()).unwrap_or_default();
-    for (text, told) in [
+    for (text, reported) in [
         ("Write(a)", "treated as `Edit(a)`"),
         ("Grep(a)", "treated as `Read(a)`"),
         ("webfetch", "did you mean `WebFetch`"),
@@ -432,6 +432,6 @@ fn what_is_taken_for_something_else_is_told() {
         ("Foo*", ""),
     ] {
         let got = note(text);
-        assert!(got.contains(told) && got.is_empty() == told.is_empty(), "{text}: {got}");
+        assert!(got.contains(reported) && got.is_empty() == reported.is_empty(), "{text}: {got}");
     }
 }

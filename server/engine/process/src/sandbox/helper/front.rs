@@ -362,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_codes_tell_a_command_that_ended_from_one_that_was_not_run() {
+    fn exit_codes_report_a_command_that_ended_from_one_that_was_not_run() {
         let with = |failure, signal, exit| {
             format!("{:?}", code(&HelperReport { failure, signal, ..HelperReport::default() }, exit))
         };

@@ -103,7 +103,7 @@ async fn head(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
 }
 
 #[tokio::test]
-async fn a_request_is_written_anew_for_the_host_it_was_checked_for() {
+async fn a_request_is_written_again_for_the_host_it_was_checked_for() {
     let fixture = Fixture::new(&["home.example:PORT"], &[], true).await;
     let mut client = fixture
         .send(

@@ -173,7 +173,7 @@ fn calls_of_a_tool_with_a_grammar_are_free_text_and_their_results_say_so() {
 }
 
 #[test]
-fn a_model_that_sees_no_pictures_is_told_of_them() {
+fn a_model_that_sees_no_pictures_is_notified_of_them() {
     let sent = sent(
         Features { capabilities: Capabilities { images: false, ..Capabilities::ALL }, ..FEATURES },
         &conversation(),
@@ -186,7 +186,7 @@ fn a_model_that_sees_no_pictures_is_told_of_them() {
 }
 
 #[test]
-fn a_request_that_goes_on_from_a_kept_answer() {
+fn a_request_that_continues_from_a_kept_answer() {
     let bookmark = ResponseBookmark { response: "resp_1", next: 2 };
     let plain = Features { reasoning: false, ..FEATURES };
     let request = ModelRequest { tools: vec![], ..conversation() };

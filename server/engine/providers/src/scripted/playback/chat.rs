@@ -54,11 +54,11 @@ fn whole(answer: &ScriptedAnswer<'_>) -> Value {
 }
 
 fn events(answer: &ScriptedAnswer<'_>) -> Vec<Bytes> {
-    let tells_usage = !answer.quirks.no_usage && answer.body["stream_options"]["include_usage"] == true;
-    let chunk = |choices: Value, told: Value| {
+    let reports_usage = !answer.quirks.no_usage && answer.body["stream_options"]["include_usage"] == true;
+    let chunk = |choices: Value, reported: Value| {
         let mut chunk = envelope(answer, "chat.completion.chunk", choices);
-        if tells_usage {
-            chunk["usage"] = told;
+        if reports_usage {
+            chunk["usage"] = reported;
         }
         event(&chunk)
     };
@@ -78,7 +78,7 @@ fn events(answer: &ScriptedAnswer<'_>) -> Vec<Bytes> {
         index += usize::from(matches!(part, AnswerPart::Call { .. }));
     }
     events.push(delta(json!({}), json!(finish_reason(answer))));
-    if tells_usage {
+    if reports_usage {
         events.push(chunk(json!([]), usage(answer)));
     }
     events.push(Bytes::from_static(b"data: [DONE]\n\n"));

@@ -83,7 +83,7 @@ fn a_hunk_is_changed_lines_without_a_whole_unchanged_line_between() {
 }
 
 #[test]
-fn what_stands_on_a_hunk_goes_with_it_and_what_it_stands_on_comes_with_it() {
+fn what_is_on_a_hunk_goes_with_it_and_what_it_is_on_comes_with_it() {
     let mut page = Page::new("one\n");
     let first = page.agent(&[(0..3, "two")]).remove(0);
     let second = page.agent(&[(0..3, "three")]).remove(0);
@@ -189,12 +189,12 @@ fn who_does_by_hand_what_was_refused_has_done_it_and_not_the_agent() {
     let hunks = page.add(change, &[(3..7, "")]);
     let edits = [TextEdit { range: 3..7, new_text: String::new() }];
     let done = vec![(hunks[0].clone(), HunkState::Applied)];
-    assert_eq!(page.ledger.tell_apart(&page.target, &edits).1, done, "it is the user's way of accepting it");
+    assert_eq!(page.ledger.distinguish(&page.target, &edits).1, done, "it is the user's way of accepting it");
     let moves = vec![(hunks[0].clone(), HunkState::Undone)];
     let target = page.target.clone();
     page.enter(LedgerEntry::Moved { target, resolution: None, reverts: None, moves });
-    assert_eq!(page.ledger.tell_apart(&page.target, &edits), (edits.to_vec(), vec![]));
+    assert_eq!(page.ledger.distinguish(&page.target, &edits), (edits.to_vec(), vec![]));
     page.act(&hunks, ReviewAction::Accept);
     page.act(&hunks, ReviewAction::Undo);
-    assert_eq!(page.ledger.tell_apart(&page.target, &edits).1, done, "it was the agent's once");
+    assert_eq!(page.ledger.distinguish(&page.target, &edits).1, done, "it was the agent's once");
 }

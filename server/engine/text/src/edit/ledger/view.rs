@@ -71,12 +71,12 @@ impl Ledger {
             let survey = tracked.weave.survey();
             for id in &tracked.hunks {
                 let Some(hunk) = self.hunks.get(id) else { continue };
-                let Some(told) = known(&hunk.change, &hunk.told, forgotten) else { continue };
+                let Some(reported) = known(&hunk.change, &hunk.reported, forgotten) else { continue };
                 let place = survey.place(&tracked.text, hunk.layer);
                 let line = tracked.text.byte_to_line(place.lines.start) + 1;
                 let now = hunk.now(place);
-                let is_known = told.state.is_in_text() == hunk.state.is_in_text()
-                    && (!hunk.state.is_in_text() || told.lines == now || !survey.is_amended(hunk.layer));
+                let is_known = reported.state.is_in_text() == hunk.state.is_in_text()
+                    && (!hunk.state.is_in_text() || reported.lines == now || !survey.is_amended(hunk.layer));
                 if is_known || hunk.state == HunkState::Proposed {
                     continue;
                 }
@@ -84,15 +84,15 @@ impl Ledger {
                     hunk: id.clone(),
                     target: target.clone(),
                     state: hunk.state,
-                    known: told.lines.clone(),
+                    known: reported.lines.clone(),
                     now,
                     line,
                 });
             }
         }
         let is_news = |replaced: &WholeFileHunk| {
-            let told = known(&replaced.change, &replaced.told, forgotten);
-            told.is_some_and(|told| told.state.is_in_text() != replaced.state.is_in_text())
+            let reported = known(&replaced.change, &replaced.reported, forgotten);
+            reported.is_some_and(|reported| reported.state.is_in_text() != replaced.state.is_in_text())
         };
         let whole = self.replaced.iter().filter(|(_, replaced)| is_news(replaced));
         news.extend(whole.map(|(id, replaced)| HunkNews {
@@ -134,11 +134,12 @@ impl TrackedText {
 /// The model's knowledge of a hunk in a conversation that has forgotten these turns; `None` when that is nothing.
 fn known<'t>(
     change: &ChangeOrigin,
-    told: &'t [HunkNotice],
+    reported: &'t [HunkNotice],
     forgotten: &BTreeSet<TurnId>,
 ) -> Option<&'t HunkNotice> {
-    let is_there = |told: &&HunkNotice| told.turn.as_ref().is_none_or(|turn| !forgotten.contains(turn));
-    told.iter().rev().find(is_there).filter(|_| !forgotten.contains(&change.turn))
+    let is_there =
+        |reported: &&HunkNotice| reported.turn.as_ref().is_none_or(|turn| !forgotten.contains(turn));
+    reported.iter().rev().find(is_there).filter(|_| !forgotten.contains(&change.turn))
 }
 
 /// The lines that whole lines, given in bytes, are.

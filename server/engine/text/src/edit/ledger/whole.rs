@@ -14,7 +14,7 @@ pub(super) struct WholeFileHunk {
     pub(super) before: FileImage,
     pub(super) after: FileImage,
     pub(super) order: u64,
-    pub(super) told: Vec<HunkNotice>,
+    pub(super) reported: Vec<HunkNotice>,
     pub(super) sets_aside: bool,
     /// The text followed under the file's name when the hunk is in the other state.
     pub(super) aside: Option<AsideText>,

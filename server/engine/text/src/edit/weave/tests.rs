@@ -31,7 +31,7 @@ impl Page {
     fn user(&mut self, edits: &[(Range<usize>, &str)]) -> Vec<(LayerId, bool)> {
         let edits = own(edits);
         let after = apply_edits(&self.shown(), &edits);
-        let (typed, switched) = self.weave.tell_apart(&self.text, &edits, &|_| true);
+        let (typed, switched) = self.weave.distinguish(&self.text, &edits, &|_| true);
         self.weave.type_in(&self.text, &typed);
         self.text = Rope::from_str(&apply_edits(&self.shown(), &typed));
         self.switch(&switched);

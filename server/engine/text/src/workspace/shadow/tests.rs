@@ -58,7 +58,7 @@ impl Fixture {
     }
 
     /// The changes as `name: before -> after`.
-    fn told(&self, command: impl FnOnce()) -> Vec<String> {
+    fn reported(&self, command: impl FnOnce()) -> Vec<String> {
         let word = |image: &FileImage| match image {
             FileImage::Absent => "absent".to_owned(),
             FileImage::Kept { blob, mode } => {
@@ -125,22 +125,22 @@ fn an_image_is_of_what_lies_in_the_workspace_and_not_of_where_a_link_leads() {
 }
 
 #[test]
-fn a_file_that_was_only_touched_is_no_change_and_ignored_and_version_control_files_are_not_looked_at() {
+fn a_file_that_was_only_touched_is_no_change_and_ignored_and_version_control_files_are_not_inspected() {
     let fixture = Fixture::new();
     fixture.write(".gitignore", "*.log\n");
     fixture.write("a", "same");
-    let told = fixture.told(|| {
+    let reported = fixture.reported(|| {
         fixture.write("a", "same");
         fixture.write("x.log", "ignored");
         fixture.write(".git/index", "git's");
         fs::create_dir(fixture.path("empty")).unwrap();
         fixture.write(".env", "new");
     });
-    assert_eq!(told, [".env: absent -> \"new\" 644"]);
+    assert_eq!(reported, [".env: absent -> \"new\" 644"]);
 }
 
 #[test]
-fn a_write_so_soon_that_no_stat_shows_it_is_told() {
+fn a_write_so_soon_that_no_stat_shows_it_is_reported() {
     let fixture = Fixture::new();
     fixture.write("a", "old");
     let scan = fixture.shadow.before();
@@ -149,8 +149,8 @@ fn a_write_so_soon_that_no_stat_shows_it_is_told() {
     let mut tree = FileTree::clone(&scan.tree);
     let now = walk::Stat::of(&fixture.path("a").symlink_metadata().unwrap());
     tree.files.get_mut(fixture.path("a").as_os_str()).unwrap().stat = now;
-    let told = fixture.shadow.after(&Scan { tree: Arc::new(tree.clone()) });
-    assert_eq!(told.changes.len(), 1);
+    let reported = fixture.shadow.after(&Scan { tree: Arc::new(tree.clone()) });
+    assert_eq!(reported.changes.len(), 1);
     // Had the file been old enough when it was read, the stat would have been believed.
     tree.settle();
     assert_eq!(fixture.shadow.after(&Scan { tree: Arc::new(tree) }).changes, []);
@@ -164,7 +164,7 @@ fn what_had_no_time_is_read_later_and_what_is_unchanged_is_not_read_again() {
     }
     fixture.shadow.limits.read_time = Duration::ZERO;
     assert_eq!(fixture.shadow.before().coverage(), Coverage { files: 600, kept: 0, gaps: vec![] });
-    assert_eq!(fixture.told(|| fixture.write("0/0", "new")), ["0/0: OutOfTime -> OutOfTime"]);
+    assert_eq!(fixture.reported(|| fixture.write("0/0", "new")), ["0/0: OutOfTime -> OutOfTime"]);
 
     fixture.shadow.limits.read_time = MAX_READ_TIME;
     assert_eq!(fixture.shadow.before().coverage().kept, 600);
@@ -189,9 +189,9 @@ fn a_walk_without_time_says_so_and_claims_nothing() {
     fixture.shadow.limits.walk_time = MAX_WALK_TIME;
     fs::remove_file(fixture.path("a")).unwrap();
     fixture.write("b", "1");
-    let told = fixture.shadow.after(&scan);
-    assert_eq!(told.coverage.gaps, [CoverageGap::OutOfTime]);
-    let created = told.changes.iter().find(|change| change.path == fixture.root.join("b")).unwrap();
+    let reported = fixture.shadow.after(&scan);
+    assert_eq!(reported.coverage.gaps, [CoverageGap::OutOfTime]);
+    let created = reported.changes.iter().find(|change| change.path == fixture.root.join("b")).unwrap();
     assert_eq!(created.before, FileImage::NotKept { reason: NotKeptReason::NotCovered });
     assert!(matches!(fixture.undo(created), Err(RestoreError::NotKept { .. })));
     assert!(fixture.path("b").exists());
@@ -199,7 +199,7 @@ fn a_walk_without_time_says_so_and_claims_nothing() {
 }
 
 #[test]
-fn what_is_too_large_or_too_much_is_told_and_not_restored() {
+fn what_is_too_large_or_too_much_is_reported_and_not_restored() {
     let limits = ShadowLimits { file_bytes: 10, total_bytes: 25, ..ShadowLimits::default() };
     let fixture = Fixture::with(limits);
     fixture.write("large", "0123456789+");
@@ -208,32 +208,32 @@ fn what_is_too_large_or_too_much_is_told_and_not_restored() {
         fixture.write(name, "0123456789");
     }
     assert_eq!(fixture.shadow.before().coverage().kept, 3);
-    let told = fixture.told(|| {
+    let reported = fixture.reported(|| {
         fixture.write("large", "0123456789*");
         fixture.write("small", "0123456789+");
     });
     assert_eq!(
-        told,
+        reported,
         [
             "large: TooLarge { size: 11 } -> TooLarge { size: 11 }",
             "small: \"1\" 644 -> TooLarge { size: 11 }"
         ]
     );
-    assert_eq!(fixture.told(|| ()), [""; 0]);
+    assert_eq!(fixture.reported(|| ()), [""; 0]);
     // New files, small as they are, take no room from those that are covered.
     (0..9).for_each(|number| fixture.write(&format!("new{number}"), "1"));
     assert_eq!(fixture.shadow.before().coverage().kept, 3 + 4);
     (0..9).for_each(|number| fs::remove_file(fixture.path(&format!("new{number}"))).unwrap());
-    let told = fixture.told(|| ["x", "y", "z"].iter().for_each(|name| fixture.write(name, name)));
-    assert_eq!(told.iter().filter(|line| line.contains("NoRoom -> ")).count(), 1, "{told:?}");
+    let reported = fixture.reported(|| ["x", "y", "z"].iter().for_each(|name| fixture.write(name, name)));
+    assert_eq!(reported.iter().filter(|line| line.contains("NoRoom -> ")).count(), 1, "{reported:?}");
 }
 
 #[test]
 fn contents_that_are_gone_do_not_pile_up() {
     let fixture = Fixture::with(ShadowLimits { total_bytes: 100, ..ShadowLimits::default() });
     for round in 0..50 {
-        let told = fixture.told(|| fixture.write("a", format!("{round:050}")));
-        assert_eq!(told.len(), 1);
+        let reported = fixture.reported(|| fixture.write("a", format!("{round:050}")));
+        assert_eq!(reported.len(), 1);
         assert!(fixture.shadow.tree.lock().pack.length() <= 300);
     }
 }
@@ -257,9 +257,9 @@ fn beyond_the_limit_known_files_stay_covered_and_absence_is_not_claimed() {
     (0..20).for_each(|number| fixture.write(&format!("{number:02}"), "new"));
     fs::remove_dir_all(fixture.path("new")).unwrap();
     fixture.write("another", "");
-    let told = fixture.shadow.after(&scan);
-    assert_eq!(told.changes.len(), 20);
-    assert!(told.changes.iter().all(|change| fixture.undo(change).is_ok()));
+    let reported = fixture.shadow.after(&scan);
+    assert_eq!(reported.changes.len(), 20);
+    assert!(reported.changes.iter().all(|change| fixture.undo(change).is_ok()));
 }
 
 #[test]
@@ -268,14 +268,14 @@ fn files_that_come_into_or_out_of_sight_are_neither_created_nor_deleted() {
     fixture.write(".gitignore", "hidden\n");
     fixture.write("hidden", "precious");
     fixture.write("sub/seen", "1");
-    let told = fixture.told(|| {
+    let reported = fixture.reported(|| {
         fixture.write(".gitignore", "sub\n");
         fixture.write("sub/seen", "2");
         fixture.write("hidden", "precious!");
     });
     let ignore = "\"hidden\\n\" 644 -> \"sub\\n\" 644";
     assert_eq!(
-        told,
+        reported,
         [
             format!(".gitignore: {ignore}"),
             "hidden: NotCovered -> \"precious!\" 644".to_owned(),
@@ -292,14 +292,14 @@ fn rules_that_only_ignore_more_leave_no_doubt_about_created_files() {
     fixture.write("hidden", "precious");
     let created = |line: &str| {
         let rules = fs::read_to_string(fixture.path(".gitignore")).unwrap();
-        let told = fixture.told(|| {
+        let reported = fixture.reported(|| {
             fixture.write(".gitignore", rules + line);
             fixture.write("new", "");
             fixture.write("made/.gitignore", "x\n");
         });
         fs::remove_file(fixture.path("new")).unwrap();
         fs::remove_dir_all(fixture.path("made")).unwrap();
-        told.into_iter().filter(|line| !line.starts_with(".gitignore")).collect::<Vec<_>>()
+        reported.into_iter().filter(|line| !line.starts_with(".gitignore")).collect::<Vec<_>>()
     };
     assert_eq!(created("more\n"), ["made/.gitignore: absent -> \"x\\n\" 644", "new: absent -> \"\" 644"]);
     assert_eq!(created("!other")[1], "new: NotCovered -> \"\" 644");
@@ -374,7 +374,7 @@ fn a_damaged_blob_restores_nothing() {
 }
 
 #[test]
-fn without_a_place_for_contents_changes_are_told_and_nothing_else_fails() {
+fn without_a_place_for_contents_changes_are_reported_and_nothing_else_fails() {
     let fixture = Fixture::new();
     fs::write(fixture.folder.path().join("session"), "in the way").unwrap();
     fixture.write("a", "old");
@@ -383,9 +383,9 @@ fn without_a_place_for_contents_changes_are_told_and_nothing_else_fails() {
     assert!(matches!(scan.coverage().gaps.as_slice(), [CoverageGap::Storage { .. }]));
     fixture.write("a", "newer");
     fixture.write("created", "");
-    let told = fixture.shadow.after(&scan);
-    assert!(matches!(told.coverage.gaps.as_slice(), [CoverageGap::Storage { .. }]));
-    let [change, created] = told.changes.as_slice() else { panic!("{told:?}") };
+    let reported = fixture.shadow.after(&scan);
+    assert!(matches!(reported.coverage.gaps.as_slice(), [CoverageGap::Storage { .. }]));
+    let [change, created] = reported.changes.as_slice() else { panic!("{reported:?}") };
     assert_eq!(created.before, FileImage::Absent);
     assert!(matches!(&change.before, FileImage::NotKept { reason: NotKeptReason::Failed { .. } }));
     assert!(matches!(fixture.undo(change), Err(RestoreError::NotKept { .. })));
@@ -403,13 +403,16 @@ fn blobs_that_cannot_be_written_after_the_command_leave_no_image_that_promises_t
     let scan = fixture.shadow.before();
     fs::remove_dir_all(fixture.folder.path().join("session")).unwrap();
     fixture.write("a", "newer");
-    let told = fixture.shadow.after(&scan);
-    assert!(matches!(told.coverage.gaps.as_slice(), [CoverageGap::Storage { .. }]), "{told:?}");
-    assert!(matches!(&told.changes[0].before, FileImage::NotKept { reason: NotKeptReason::Failed { .. } }));
+    let reported = fixture.shadow.after(&scan);
+    assert!(matches!(reported.coverage.gaps.as_slice(), [CoverageGap::Storage { .. }]), "{reported:?}");
+    assert!(matches!(
+        &reported.changes[0].before,
+        FileImage::NotKept { reason: NotKeptReason::Failed { .. } }
+    ));
 }
 
 #[test]
-fn pipes_are_skipped_and_a_file_replaced_by_one_is_told() {
+fn pipes_are_skipped_and_a_file_replaced_by_one_is_reported() {
     let fixture = Fixture::new();
     let pipe = |name: &str| {
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
@@ -418,13 +421,13 @@ fn pipes_are_skipped_and_a_file_replaced_by_one_is_told() {
     };
     fixture.write("a", "old");
     pipe("first");
-    let told = fixture.told(|| {
+    let reported = fixture.reported(|| {
         pipe("second");
         fs::remove_file(fixture.path("first")).unwrap();
         fs::remove_file(fixture.path("a")).unwrap();
         pipe("a");
     });
-    assert_eq!(told, ["a: \"old\" 644 -> NotAFile"]);
+    assert_eq!(reported, ["a: \"old\" 644 -> NotAFile"]);
 }
 
 #[test]
@@ -445,7 +448,7 @@ fn names_that_are_not_unicode_are_restored_from_a_journal_too() {
 }
 
 #[test]
-fn what_may_not_be_read_is_told_as_such() {
+fn what_may_not_be_read_is_reported_as_such() {
     let fixture = Fixture::new();
     fixture.write("a", "secret");
     fixture.write("closed/b", "secret");
@@ -463,9 +466,9 @@ fn what_may_not_be_read_is_told_as_such() {
     assert!(matches!(scan.coverage().gaps.as_slice(), [CoverageGap::Unreadable { .. }]));
     mode("closed", 0o755);
     mode("a", 0o644);
-    let told = fixture.shadow.after(&scan).changes;
-    assert_eq!(told[0].before, FileImage::NotKept { reason: NotKeptReason::PermissionDenied });
-    assert!(told.iter().all(|change| change.before != FileImage::Absent), "{told:?}");
+    let reported = fixture.shadow.after(&scan).changes;
+    assert_eq!(reported[0].before, FileImage::NotKept { reason: NotKeptReason::PermissionDenied });
+    assert!(reported.iter().all(|change| change.before != FileImage::Absent), "{reported:?}");
 }
 
 #[test]
@@ -485,9 +488,9 @@ fn files_that_come_and_go_during_a_look_harm_nothing() {
         for round in 0..30 {
             let scan = fixture.shadow.before();
             fixture.write("still/7", format!("{round}"));
-            let told = fixture.shadow.after(&scan);
-            assert_eq!(told.coverage.gaps, []);
-            let still: Vec<_> = told
+            let reported = fixture.shadow.after(&scan);
+            assert_eq!(reported.coverage.gaps, []);
+            let still: Vec<_> = reported
                 .changes
                 .iter()
                 .filter(|change| change.path.is_within(&fixture.root.join("still")))
@@ -499,7 +502,7 @@ fn files_that_come_and_go_during_a_look_harm_nothing() {
 }
 
 #[test]
-fn commands_at_the_same_time_each_tell_what_has_changed_since_they_began() {
+fn commands_at_the_same_time_each_report_what_has_changed_since_they_began() {
     let fixture = Fixture::new();
     fixture.write("a", "1");
     let first = fixture.shadow.before();

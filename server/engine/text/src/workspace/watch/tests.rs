@@ -43,12 +43,12 @@ fn deleted(target: Target) -> WatchReport {
 }
 
 /// The report for the model at the start of a turn.
-fn told(workspace: &Workspace) -> Option<String> {
+fn reported(workspace: &Workspace) -> Option<String> {
     workspace.look_for_changes();
     workspace.reminder(&workspace.take_changes())
 }
 
-fn told_of(lines: &str) -> Option<String> {
+fn notified_of(lines: &str) -> Option<String> {
     let first = "Changed by others since you last read it. Read it again before you edit or rely on it:";
     Some(reminder(&format!("{first}\n{lines}")))
 }
@@ -74,31 +74,31 @@ async fn settled(rig: &Rig, reports: &mut Reports) -> Vec<WatchReport> {
     // In one step, so that it is reported once.
     rig.write("sentinel.next", text + "0");
     std::fs::rename(rig.path("sentinel.next"), rig.path("sentinel.txt")).unwrap();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     loop {
         match reports.next().await {
-            report if report == sentinel => return told,
-            report => told.push(report),
+            report if report == sentinel => return reported,
+            report => reported.push(report),
         }
     }
 }
 
 #[tokio::test]
-async fn a_write_by_another_program_is_told_to_the_user_and_once_to_the_model() {
+async fn a_write_by_another_program_is_reported_to_the_user_and_once_to_the_model() {
     let (rig, mut reports) = rig(&["a.txt"]).await;
     rig.write("a.txt", "two\n");
     assert_eq!(reports.next().await, changed(rig.target("a.txt")));
     let file = rig.workspace().text(&rig.target("a.txt")).await.unwrap();
     assert_eq!(rig.workspace().freshness(&file), Freshness::Changed);
-    assert_eq!(told(rig.workspace()), told_of("- `a.txt`: on disk"));
-    assert_eq!(told(rig.workspace()), None);
+    assert_eq!(reported(rig.workspace()), notified_of("- `a.txt`: on disk"));
+    assert_eq!(reported(rig.workspace()), None);
     rig.write("a.txt", "three\n");
     assert_eq!(reports.next().await, changed(rig.target("a.txt")));
-    assert_eq!(told(rig.workspace()), told_of("- `a.txt`: on disk"), "another change");
+    assert_eq!(reported(rig.workspace()), notified_of("- `a.txt`: on disk"), "another change");
     rig.write("a.txt", "four\n");
     assert_eq!(reports.next().await, changed(rig.target("a.txt")));
     rig.read("a.txt").await;
-    assert_eq!(told(rig.workspace()), None, "what was read meanwhile need not be told");
+    assert_eq!(reported(rig.workspace()), None, "what was read meanwhile need not be told");
 }
 
 #[tokio::test]
@@ -110,14 +110,14 @@ async fn an_atomic_replacement_is_a_change() {
 }
 
 #[tokio::test]
-async fn deletion_and_re_creation_are_told_each() {
+async fn deletion_and_re_creation_are_reported_each() {
     let (rig, mut reports) = rig(&["a.txt"]).await;
     std::fs::remove_file(rig.path("a.txt")).unwrap();
     assert_eq!(reports.next().await, deleted(rig.target("a.txt")));
-    assert_eq!(told(rig.workspace()), told_of("- `a.txt`: deleted"));
+    assert_eq!(reported(rig.workspace()), notified_of("- `a.txt`: deleted"));
     rig.write("a.txt", "two\n");
     assert_eq!(reports.next().await, changed(rig.target("a.txt")));
-    assert_eq!(told(rig.workspace()), told_of("- `a.txt`: on disk"));
+    assert_eq!(reported(rig.workspace()), notified_of("- `a.txt`: on disk"));
     rig.write("a.txt", "one\n");
     assert_eq!(settled(&rig, &mut reports).await, [], "it is again what the session has read");
 }
@@ -129,11 +129,11 @@ async fn a_new_date_and_files_that_were_not_read_are_nothing() {
     rig.write("b.txt", "two\n");
     std::fs::remove_file(rig.path("c.txt")).unwrap();
     assert_eq!(settled(&rig, &mut reports).await, []);
-    assert_eq!(told(rig.workspace()), told_of("- `sentinel.txt`: on disk"));
+    assert_eq!(reported(rig.workspace()), notified_of("- `sentinel.txt`: on disk"));
 }
 
 #[tokio::test]
-async fn what_the_session_writes_itself_is_told_to_other_sessions_only() {
+async fn what_the_session_writes_itself_is_reported_to_other_sessions_only() {
     let (rig, mut reports) = rig(&["a.txt"]).await;
     let other = rig.other_session();
     let mut other_reports = Reports::of(&other);
@@ -143,14 +143,14 @@ async fn what_the_session_writes_itself_is_told_to_other_sessions_only() {
     }
     rig.create("sub/new.txt", "x").await;
     assert_eq!(other_reports.next().await, changed(rig.target("a.txt")));
-    assert_eq!(told(&other), told_of("- `a.txt`: on disk"));
+    assert_eq!(reported(&other), notified_of("- `a.txt`: on disk"));
     assert_eq!(settled(&rig, &mut reports).await, []);
     rig.write("sub/new.txt", "y");
     assert_eq!(reports.next().await, changed(rig.target("sub/new.txt")), "a file it made is watched");
 }
 
 #[tokio::test]
-async fn a_write_is_looked_at_when_the_session_knows_what_it_has_written() {
+async fn a_write_is_inspected_when_the_session_knows_what_it_has_written() {
     let (rig, mut reports) = rig(&["a.txt"]).await;
     for (text, is_own) in [("two\n", true), ("theirs\n", false)] {
         let own_write = rig.workspace().own_write(&rig.target("a.txt"));
@@ -160,13 +160,13 @@ async fn a_write_is_looked_at_when_the_session_knows_what_it_has_written() {
             rig.workspace().note_text(&rig.target("a.txt"), text);
         }
         drop(own_write);
-        let told = settled(&rig, &mut reports).await;
-        assert_eq!(told.len(), usize::from(!is_own), "{told:?}");
+        let reported = settled(&rig, &mut reports).await;
+        assert_eq!(reported.len(), usize::from(!is_own), "{reported:?}");
     }
 }
 
 #[tokio::test]
-async fn a_change_merged_with_an_edit_is_told_as_one() {
+async fn a_change_merged_with_an_edit_is_reported_as_one() {
     let (rig, mut reports) = rig(&["a.txt"]).await;
     let change = rig.plan_edit("a.txt", "one", "ONE").await;
     rig.write("a.txt", "one\nmore\n");
@@ -175,8 +175,8 @@ async fn a_change_merged_with_an_edit_is_told_as_one() {
     assert_eq!(rig.text("a.txt"), "ONE\nmore\n");
     assert_eq!(settled(&rig, &mut reports).await, []);
     rig.workspace().look_for_changes();
-    let told: Vec<_> = rig.workspace().take_changes().into_iter().map(|change| change.target).collect();
-    assert_eq!(told, [rig.target("a.txt"), rig.target("sentinel.txt")]);
+    let reported: Vec<_> = rig.workspace().take_changes().into_iter().map(|change| change.target).collect();
+    assert_eq!(reported, [rig.target("a.txt"), rig.target("sentinel.txt")]);
 }
 
 #[tokio::test]
@@ -188,13 +188,17 @@ async fn a_folder_that_goes_and_comes_back_is_watched_again() {
             false => std::fs::remove_dir_all(rig.path("sub")).unwrap(),
         }
         assert_eq!(reports.next().await, deleted(rig.target("sub/a.txt")));
-        assert_eq!(told(rig.workspace()), told_of("- `sub/a.txt`: deleted"));
+        assert_eq!(reported(rig.workspace()), notified_of("- `sub/a.txt`: deleted"));
         rig.write("sub/a.txt", "new\n");
-        assert_eq!(told(rig.workspace()), told_of("- `sub/a.txt`: on disk"), "the turn looks by itself");
+        assert_eq!(
+            reported(rig.workspace()),
+            notified_of("- `sub/a.txt`: on disk"),
+            "the turn looks by itself"
+        );
         assert_eq!(reports.next().await, changed(rig.target("sub/a.txt")));
         // The turn has asked for the folder to be watched, which is done before the sentinel is checked.
         assert_eq!(settled(&rig, &mut reports).await, []);
-        told(rig.workspace());
+        reported(rig.workspace());
         rig.write("sub/a.txt", format!("newer, moved: {folder_is_moved}\n"));
         assert_eq!(reports.next().await, changed(rig.target("sub/a.txt")));
         rig.read("sub/a.txt").await;
@@ -202,7 +206,7 @@ async fn a_folder_that_goes_and_comes_back_is_watched_again() {
 }
 
 #[tokio::test]
-async fn the_end_of_an_older_folder_that_is_told_late_costs_the_watch_of_the_new_one_nothing() {
+async fn the_end_of_an_older_folder_that_is_reported_late_costs_the_watch_of_the_new_one_nothing() {
     let (rig, mut reports) = rig(&["sub/a.txt"]).await;
     assert_eq!(settled(&rig, &mut reports).await, []);
     let folder = std::fs::canonicalize(rig.path("sub")).unwrap();
@@ -227,7 +231,7 @@ async fn a_change_behind_a_link_is_a_change() {
 }
 
 #[tokio::test]
-async fn past_the_limit_it_is_told_once_and_turns_look_by_themselves() {
+async fn past_the_limit_it_is_reported_once_and_turns_look_by_themselves() {
     let rig = Rig::new();
     let files = ["a/1", "b/2", "c/3"];
     files.iter().for_each(|file| rig.write(file, "one\n"));
@@ -242,7 +246,7 @@ async fn past_the_limit_it_is_told_once_and_turns_look_by_themselves() {
     rig.write("c/3", "one\n");
     rig.write("a/1", "two\n");
     assert_eq!(reports.next().await, changed(rig.target("a/1")), "what is watched is told at once");
-    assert_eq!(told(&session), told_of("- `a/1`: on disk\n- `b/2`: on disk"));
+    assert_eq!(reported(&session), notified_of("- `a/1`: on disk\n- `b/2`: on disk"));
     assert_eq!(reports.rest(), [changed(rig.target("b/2"))]);
 }
 
@@ -260,16 +264,16 @@ async fn a_change_that_keeps_size_and_date_is_found() {
     read(&session, "a.txt").await;
     rig.write("a.txt", "two\n");
     set_date(date);
-    assert_eq!(told(&session), told_of("- `a.txt`: on disk"), "size and date are as before");
+    assert_eq!(reported(&session), notified_of("- `a.txt`: on disk"), "size and date are as before");
 }
 
 #[tokio::test]
-async fn what_is_typed_is_told_to_the_model_when_a_turn_begins() {
+async fn what_is_typed_is_reported_to_the_model_when_a_turn_begins() {
     let (rig, mut reports) = rig(&["a.txt"]).await;
     rig.open("untitled:U1", "note");
     rig.open("a.txt", "one\n");
     rig.read("untitled:U1").await;
-    assert_eq!(told(rig.workspace()), None, "opening changes nothing");
+    assert_eq!(reported(rig.workspace()), None, "opening changes nothing");
     rig.type_text("a.txt", "one!\n");
     rig.type_text("a.txt", "one!!\n");
     rig.write("a.txt", "on disk, which the open document hides\n");
@@ -280,15 +284,19 @@ async fn what_is_typed_is_told_to_the_model_when_a_turn_begins() {
     assert_eq!((&changes[0].target, changes[0].origin), (&rig.target("a.txt"), ChangeAuthor::Editor));
     rig.type_text("a.txt", "one\n");
     rig.close("untitled:U1");
-    assert_eq!(told(rig.workspace()), told_of("- `untitled:U1`: closed in the editor"));
+    assert_eq!(reported(rig.workspace()), notified_of("- `untitled:U1`: closed in the editor"));
     rig.close("a.txt");
-    assert_eq!(told(rig.workspace()), told_of("- `a.txt`: on disk"), "closed unsaved, the file counts again");
+    assert_eq!(
+        reported(rig.workspace()),
+        notified_of("- `a.txt`: on disk"),
+        "closed unsaved, the file counts again"
+    );
     rig.open("a.txt", "other\n");
     rig.workspace().look_for_changes();
     rig.workspace().take_changes();
     rig.close("a.txt");
     rig.open("a.txt", "another, of the same version\n");
-    assert_eq!(told(rig.workspace()), told_of("- `a.txt`: in the editor"));
+    assert_eq!(reported(rig.workspace()), notified_of("- `a.txt`: in the editor"));
 }
 
 #[tokio::test]
@@ -310,7 +318,7 @@ async fn many_changes_are_counted_and_names_stay_on_their_lines() {
         rig.read(&name).await;
         rig.write(&name, "two\n");
     }
-    let text = told(rig.workspace()).unwrap();
+    let text = reported(rig.workspace()).unwrap();
     assert_eq!(text.lines().count(), 24, "{text}");
     assert!(text.contains("\n- `00\u{fffd}x`: on disk\n") && text.contains("\n- and 5 more\n"), "{text}");
 }
@@ -321,7 +329,7 @@ async fn the_watching_ends_with_the_session() {
     let tracker = Arc::downgrade(&rig.workspace().tracker);
     rig.workspace().stop_watching();
     rig.write("a.txt", "two\n");
-    assert_eq!(told(rig.workspace()), told_of("- `a.txt`: on disk"), "turns look even so");
+    assert_eq!(reported(rig.workspace()), notified_of("- `a.txt`: on disk"), "turns look even so");
     drop(rig);
     while reports.0.recv().await.is_some() {}
     assert_eq!(tracker.strong_count(), 0);

@@ -97,7 +97,7 @@ async fn typing_without_a_pause_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_text_that_never_stands_still_is_given_up() {
+async fn a_text_that_never_rests_is_given_up() {
     let rig = open().await;
     for number in 0..MAX_ATTEMPTS {
         rig.meanwhile(Meanwhile::Typed(format!("{BASE}{number}\n")));

@@ -92,7 +92,7 @@ fn operations(range: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Operat
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn exactly_the_changed_paths_are_told_and_restoring_them_brings_the_tree_back_and_forth(
+    fn exactly_the_changed_paths_are_reported_and_restoring_them_brings_the_tree_back_and_forth(
         commands in prop::collection::vec(operations(1..10), 2..4),
     ) {
         let fixture = Fixture::new();
@@ -104,13 +104,13 @@ proptest! {
                 }
             });
             let after = fixture.snapshot();
-            let mut told: Vec<_> = changes.iter().map(|change| change.path.as_path().to_path_buf()).collect();
-            told.sort();
+            let mut reported: Vec<_> = changes.iter().map(|change| change.path.as_path().to_path_buf()).collect();
+            reported.sort();
             let mut changed: Vec<_> = before.keys().chain(after.keys()).cloned().collect();
             changed.retain(|path| before.get(path) != after.get(path));
             changed.sort();
             changed.dedup();
-            prop_assert_eq!(told, changed);
+            prop_assert_eq!(reported, changed);
 
             let json = serde_json::to_string(&changes).unwrap();
             prop_assert_eq!(&serde_json::from_str::<Vec<ShellChange>>(&json).unwrap(), &changes);
