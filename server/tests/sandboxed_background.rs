@@ -4,7 +4,7 @@
 //! command writes or for a process to be gone, never for a time.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests write files and fail by panicking")]
 
 use std::sync::Arc;
 use std::time::Duration;

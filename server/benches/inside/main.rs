@@ -8,6 +8,7 @@
 //! runs a part.
 
 #![allow(
+    clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::expect_used,
     reason = "a benchmark that cannot measure ends by panicking"

@@ -1,8 +1,9 @@
 //! The files of a workspace that a declared command names.
 //!
 //! Rule: what the user approves is the command together with the contents of these files: a script that is swapped
-//! afterwards is another one. Data that a program writes is no script: an option or a variable names it as data, or it is
-//! an SQLite database. Everything here is bounded; omissions are reported in the text that is approved.
+//! afterwards is another one. Data that a program writes is no script: an option or a variable names it as data, it is the
+//! output of a command, or it is an SQLite database. Everything here is bounded; omissions are reported in the text that is
+//! approved.
 
 use std::io;
 
@@ -186,12 +187,16 @@ fn collect(value: &Value, (is_data, is_run): (bool, bool), words: &mut Vec<Word>
             let is_between = |char: char| "<>=,".contains(char);
             let mut names_data = is_data;
             for command in bare.split(['`', ';', '|', '&', '(', ')', '\n']) {
-                let mut runs = is_run;
+                let (mut runs, mut is_output) = (is_run, false);
                 for token in command.split_whitespace() {
+                    let output = token.rfind('>').map_or(token.len(), |at| at + 1);
                     for word in token.split(is_between).filter(|word| !word.is_empty()) {
-                        words.push(Word { text: word.to_owned(), is_data: names_data, is_run: runs });
+                        let is_behind = word.as_ptr() as usize >= token.as_ptr() as usize + output;
+                        let is_data_word = names_data || is_output || is_behind;
+                        words.push(Word { text: word.to_owned(), is_data: is_data_word, is_run: runs });
                         names_data = is_data || (word.starts_with('-') && is_name_of_data(word));
                     }
+                    is_output = token.ends_with('>');
                     // A variable may be set in front of the command.
                     runs &= token.starts_with('-') || token.contains('=') || RUNNERS.contains(&token);
                 }
@@ -356,6 +361,8 @@ mod tests {
             json!({ "command": "npx", "args": ["server-memory"], "env": { "MEMORY_FILE_PATH": "data.db" } }),
             json!({ "command": "sh", "args": ["-c", "serve --log-file data.db"] }),
             json!({ "command": "serve", "args": ["--data=data.db"] }),
+            json!({ "command": "sh", "args": ["-c", "serve >> data.db"] }),
+            json!({ "command": "sh", "args": ["-c", "serve 2>data.db"] }),
         ];
         let scripts = [
             json!({ "command": "python", "args": ["data.db"] }),
@@ -363,6 +370,9 @@ mod tests {
             json!({ "command": "serve", "args": ["--data-script", "data.db"] }),
             json!({ "command": "serve", "args": ["--config", "data.db"] }),
             json!({ "command": "sh", "args": ["-c", "serve --log-file out.txt data.db"] }),
+            json!({ "command": "sh", "args": ["-c", "make > data.db && . data.db"] }),
+            json!({ "command": "sh", "args": ["-c", "serve > out.txt data.db"] }),
+            json!({ "command": "sh", "args": ["-c", "serve < data.db"] }),
         ];
         let before: Vec<_> = data.iter().map(text).collect();
         fs::write(root.join("data.db").as_path(), "{}").unwrap();

@@ -4,8 +4,6 @@
 //! it was not meant to, and this machine is never reached through a proxy. A command of the workspace that prints headers runs
 //! as the workspace's servers do; one of the user's with the user's rights.
 
-#![expect(clippy::disallowed_methods, reason = "it wraps the shared HTTP client")]
-
 use std::collections::HashMap;
 use std::time::Duration;
 
