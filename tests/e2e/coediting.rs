@@ -28,7 +28,7 @@ const DOCUMENTS: u64 = 24;
 /// Turns in which a document is edited.
 const TURNS: u64 = 3;
 
-/// Maximum number of keys without a look at what the agent does.
+/// Maximum number of keys before the state of the agent is checked.
 const BURST: u64 = 100;
 
 /// Number of servers at once. Most of the time is spent on waiting for editors with a fault.
@@ -98,7 +98,7 @@ fn is_of_user(char: char) -> bool {
     (USER[0]..0xF900).contains(&code) || code >= USER[1]
 }
 
-/// The characters of two texts without what is the same at their ends.
+/// The characters of two texts without their common ends.
 fn changed(before: &str, after: &str) -> (BTreeSet<char>, BTreeSet<char>) {
     let start = before
         .chars()
@@ -117,7 +117,7 @@ fn changed(before: &str, after: &str) -> (BTreeSet<char>, BTreeSet<char>) {
 enum Handling {
     /// The editor does what the protocol says, late or early.
     Proper,
-    /// It applies a part, or a place twice, or says what is not so.
+    /// It applies a part, or a place twice, or answers wrongly.
     Faulty,
     /// The user has closed the document before the edit arrives.
     Closed,
@@ -166,9 +166,9 @@ struct Desk<'a> {
     pens: [Pen; 2],
     /// Where the user types, as a share of the text.
     cursor: u16,
-    /// What the user has typed.
+    /// The typed characters.
     typed: BTreeSet<char>,
-    /// What the user has deleted, or an editor with a fault.
+    /// Characters that the user or a faulty editor deleted.
     gone: BTreeSet<char>,
     prompts: usize,
     calls: usize,
@@ -293,7 +293,7 @@ impl Desk<'_> {
         self.client.editor.forget();
     }
 
-    /// The user saves the document before it is closed, or gives up what is not saved.
+    /// The user saves the document before it is closed, or discards the changes.
     fn save_or_discard(&mut self, dice: &mut Dice) {
         if dice.below(2) == 0 {
             self.client.editor.save(&self.uri, Some(SaveReason::Manual));

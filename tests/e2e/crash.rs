@@ -89,7 +89,7 @@ fn script() -> Script {
         .otherwise([say("Yes.").repeat(9)])
 }
 
-/// What is killed.
+/// The processes to kill.
 #[derive(Clone, Copy, Debug)]
 enum End {
     /// The server, with the client there to see it.

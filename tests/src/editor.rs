@@ -295,7 +295,7 @@ impl Editor {
         self.lock().acts.clone()
     }
 
-    /// What [`Editor::acts`] gives, which is forgotten.
+    /// Takes the acts of [`Editor::acts`], which are forgotten.
     #[must_use]
     pub fn take_acts(&self) -> Vec<Act> {
         std::mem::take(&mut self.lock().acts)
@@ -457,7 +457,7 @@ impl State {
         connection.notify("textDocument/didClose", json!({ "textDocument": { "uri": uri } }));
     }
 
-    /// Renames the file of a document, which stays open with what was not saved.
+    /// Renames the file of a document, which stays open with its unsaved changes.
     fn rename(&mut self, connection: &Connection, uri: &str, new: &str) {
         let text = self.document(uri).text.clone();
         std::fs::rename(path_of(uri), path_of(new)).expect("it can be renamed");

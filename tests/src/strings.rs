@@ -1,7 +1,7 @@
 //! The strings of the product that people read: on screens, in messages, in errors.
 //!
 //! Rule: every string literal of the sources that has two words counts, but for markup and texts of logs, panics, tests,
-//! benchmarks and prompts for models. A literal is read by a lexer of its language, so that comments are none.
+//! benchmarks and prompts for models. A literal is read by a lexer of its language, so that comments are left out.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ const SURFACES: [(&str, &[&str]); 6] = [
     ("Engine: errors, permissions, results of tools", &["server/engine"]),
 ];
 
-/// Parts of paths whose strings nobody but developers and models sees.
+/// Parts of paths whose strings only developers and models see.
 const HIDDEN: [&str; 12] = [
     "/tests",
     "/test/",
@@ -260,7 +260,7 @@ impl<'a> Lexer<'a> {
         self.strings
     }
 
-    /// Takes so many bytes of the text and counts their lines.
+    /// Takes `length` bytes of the text and counts their lines.
     fn take(&mut self, length: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at(length);
         self.line += taken.matches('\n').count();
@@ -313,7 +313,7 @@ impl<'a> Lexer<'a> {
         while let Some((at, char)) = chars.next() {
             match char {
                 '\\' => match chars.next() {
-                    // The line goes on with its first letter.
+                    // The string continues at the first letter of the next line.
                     Some((_, '\n')) => while chars.next_if(|(_, char)| char.is_whitespace()).is_some() {},
                     Some((_, 'n')) => text.push('\n'),
                     Some((_, escaped)) => text.push(escaped),
@@ -328,7 +328,7 @@ impl<'a> Lexer<'a> {
                 char => text.push(char),
             }
         }
-        // A quote that does not end is none.
+        // Without an end the quote is a character of code.
         self.take(quote.len_utf8());
     }
 

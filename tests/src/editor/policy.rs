@@ -1,4 +1,4 @@
-//! What the user types, and how an editor handles an edit of the agent: as real clients do, or as bad ones do.
+//! The typing of the user, and how an editor handles an edit of the agent: as real clients do, or as bad ones do.
 //!
 //! Rule: a place is looked up when the user types, so that a test states it before the text is known.
 

@@ -127,7 +127,7 @@ test("a proposed change says which errors it would add, and one in the text whic
     const window = await workbench.open({ "a.word": "def alpha\ntwo\nhmm\n" });
     await window.openChat();
     await window.edit("a.word");
-    // The editor's own server finds only what is in the text.
+    // The editor's own server finds only names in the text.
     await window.run((vscode, memory) => {
         memory.words = vscode.languages.createDiagnosticCollection("words");
         const check = (document) => {

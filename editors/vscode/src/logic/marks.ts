@@ -25,7 +25,7 @@ export interface HunkMarks {
     /** How these lines are drawn. */
     readonly kind: "added" | "deleted" | "proposed";
     readonly words: readonly WordMark[];
-    /** Text that is not in the document, shown behind the last line: what a proposal adds, and what language servers say to the
+    /** Text that is not in the document, shown behind the last line: the first line that a proposal adds, and the diagnostics of the
      * hunk; empty for none. */
     readonly ghost: string;
 }
@@ -82,7 +82,7 @@ function ghostOf({ newText, oldText, diagnostics }: Hunk): string {
     return `⟶ ${first.trim().slice(0, LONGEST_GHOST)}${more}${verdict}`;
 }
 
-/** What language servers say to a hunk in the text. */
+/** The summary of the diagnostics of a hunk in the text. */
 function verdictOf({ diagnostics }: Hunk): string {
     return diagnostics?.summary ?? "";
 }

@@ -93,7 +93,7 @@ pub struct GrepInput {
     pub offset: Option<usize>,
 }
 
-/// What a search gives.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputMode {

@@ -40,7 +40,7 @@ pub struct NotebookEditInput {
     pub edit_mode: EditMode,
 }
 
-/// What is done with a cell.
+/// The operation on a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EditMode {

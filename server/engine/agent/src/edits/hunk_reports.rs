@@ -41,7 +41,7 @@ impl HunkReports {
         }
     }
 
-    /// Adds what is known to the proposed hunks of a file, and returns what is known of the file outside of them.
+    /// Adds the known diagnostics to the proposed hunks of a file, and returns those of the file outside of them.
     pub(crate) fn fill_in(&self, file: &mut FileReview, workspace: &Workspace) -> DiagnosticDifference {
         for hunk in file.hunks.iter_mut().filter(|hunk| hunk.state == HunkState::Proposed) {
             hunk.diagnostics = self.hunks.get(&hunk.id).map(|known| known.clone().proposed(workspace));

@@ -1,4 +1,4 @@
-//! Looks at the diagnostics of changed files: after a change, and again when the texts have come to rest.
+//! Requests the diagnostics of changed files: after a change, and again when the texts have come to rest.
 //!
 //! Rule: looking starts no server that the user has not configured; looking again starts none at all, and happens only where
 //! hunks have reports and a text has changed.
@@ -28,12 +28,12 @@ const LIMIT: Duration = Duration::from_secs(2);
 pub(crate) const SETTLE: Duration = Duration::from_secs(1);
 /// The most files whose diagnostics are asked for at a time.
 pub(crate) const MAX_FILES: usize = 10;
-/// How long no text changes until the files with reports are looked at again.
+/// How long no text changes until the diagnostics of files with reports are requested again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The most looks at texts that do not change, as long as a server has not finished.
+/// The most requests for texts that do not change, as long as a server has not finished.
 const MAX_LOOKS: usize = 5;
 
-/// A look at the diagnostics of files.
+/// A request for the diagnostics of files.
 #[derive(Clone, Copy)]
 pub(crate) struct Look<'a> {
     /// The files.
@@ -162,7 +162,7 @@ impl Edits {
         let mut book = self.synced();
         let EditBook { ledger, review_reports, .. } = &mut *book;
         for (target, text) in texts {
-            // A text that has changed meanwhile is looked at when it rests.
+            // A text that has changed meanwhile is checked when it rests.
             let Some(review) = ledger.review_of(&target).filter(|review| review.text == text) else {
                 continue;
             };

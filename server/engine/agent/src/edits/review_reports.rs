@@ -192,7 +192,7 @@ impl ReviewReports {
 }
 
 impl FileReport {
-    /// Adds what is new and what is gone since earlier diagnostics.
+    /// Adds the diagnostics that are new or gone since earlier ones.
     fn add(&mut self, review: &FileReview, earlier: &EarlierDiagnostics, now: &[Diagnostic]) {
         let lines = HunkLines::of_review(review, &earlier.calls);
         let same_line = |old: &Diagnostic, new: &Diagnostic| lines.moved(old.line) == Some(new.line);

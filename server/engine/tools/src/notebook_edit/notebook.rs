@@ -33,7 +33,7 @@ const CELL_DEPTH: usize = 2;
 const MEMBER_DEPTH: usize = 3;
 const LINE_DEPTH: usize = 4;
 
-/// What a cell is.
+/// The kind of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CellType {
