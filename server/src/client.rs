@@ -311,7 +311,8 @@ mod tests {
 
     #[test]
     fn a_client_that_says_nothing_offers_nothing() {
-        assert_eq!(facts(json!({"processId": null, "capabilities": {}})), ClientFacts::default());
+        let nothing = ClientFacts { ask_actions: true, ..ClientFacts::default() };
+        assert_eq!(facts(json!({"processId": null, "capabilities": {}})), nothing);
     }
 
     #[test]

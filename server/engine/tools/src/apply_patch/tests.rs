@@ -84,7 +84,7 @@ async fn a_patch_of_which_one_section_fails_changes_no_file() {
         ("*** Add File: unread.rs\n+x", "`unread.rs` exists and has not been read in this session"),
         (
             "*** Update File: b.rs\n@@\n-}\n+}",
-            "`b.rs` was not changed: the patch leads to the text that stands there",
+            "`b.rs` was not changed: the patch results in the text that it already has",
         ),
         ("*** Delete File: a.rs", "apply_patch: `input` does two things to `a.rs` that exclude each other"),
     ] {
