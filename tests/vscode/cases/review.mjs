@@ -42,6 +42,8 @@ async function hoverAt(window, line) {
         const place = new vscode.Position(line, 1);
         vscode.window.activeTextEditor.selection = new vscode.Selection(place, place);
     }, line);
+    // A hover that is open stays as it is.
+    await window.command("editor.action.hideHover");
     await window.command("editor.action.showHover", { focus: "noAutoFocus" });
     const hover = window.page.locator(".monaco-hover", { hasText: "Comment" }).first();
     await hover.waitFor();
