@@ -656,6 +656,31 @@ test("commands of the editor put the focus and parts where they belong", () =>
         await chat.page.waitForFunction(() => document.activeElement?.getAttribute("aria-label") === "Kode");
     }));
 
+test("a session that is created for a draft does not come back when the user begins another one meanwhile", () =>
+    inWorld({ programs: [plain] }, async ({ chat, server }) => {
+        const request = server.request.bind(server);
+        let create = () => {};
+        const created = new Promise<void>((resolve) => {
+            create = resolve;
+        });
+        server.request = (async (method: string, params: never) => {
+            if (method === "agent/session/new") await created;
+            return request(method as never, params);
+        }) as typeof server.request;
+        const kept = server.event(({ event }) => event.type === "draft_changed" && event.draft?.text === "words", "the draft");
+        await chat.command({ name: "insertText", text: "words" });
+        await chat.command({ name: "newSession" });
+        await chat.page.locator(".welcome").waitFor();
+        create();
+        await kept;
+        await chat.settled();
+        assert.equal(await chat.prompt.inputValue(), "");
+        await answer(chat, "hello");
+        assert.equal((await request("agent/session/list", {})).sessions.length, 2);
+        await chat.command({ name: "showSessions" });
+        await chat.page.locator(".session", { hasText: "hello" }).waitFor();
+    }));
+
 test("a session is written to a file that the user chooses", () =>
     inWorld({ programs: [plain] }, async ({ chat }) => {
         await answer(chat, "hello");

@@ -76,17 +76,29 @@ export function withView(state: AppState, view: SessionView): AppState {
 /** The session that is shown, begun now before there is one. */
 export async function ensureSession(app: App, how: NewSessionParams = {}): Promise<SessionId> {
     if (app.state.active !== undefined) return app.state.active;
-    beginning ??= begin(app, how).finally(() => {
-        beginning = undefined;
+    if (beginning) return beginning;
+    const mine: Promise<SessionId> = begin(app, how, () => beginning === mine).finally(() => {
+        if (beginning === mine) beginning = undefined;
     });
-    return beginning;
+    beginning = mine;
+    return mine;
 }
 
+/** The session that is being created and will be shown. */
 let beginning: Promise<SessionId> | undefined;
 
-async function begin(app: App, how: NewSessionParams): Promise<SessionId> {
+/** Keeps a session that is being created from being shown: the page shows another one by now. */
+export function leaveBeginning(): void {
+    beginning = undefined;
+}
+
+async function begin(app: App, how: NewSessionParams, isAwaited: () => boolean): Promise<SessionId> {
     const { sessionId, snapshot } = await app.host.request("agent/session/new", how);
     const view = viewOf(snapshot);
+    if (!isAwaited()) {
+        app.store.update((state) => withView(state, view));
+        return sessionId;
+    }
     app.store.update((state) => ({ ...withView(state, view), active: sessionId, loading: false }));
     reportShown(app, view);
     return sessionId;

@@ -17,7 +17,16 @@ import { withSession, type App } from "./app.ts";
 import { refreshEdits } from "./edits.ts";
 import { announceEvent } from "./announce.ts";
 import { adoptDraft, arriveWith, saveDraft, takeDraft } from "./drafts.ts";
-import { expectSnapshot, holdEvent, MAX_WAITING, reportShown, takeWaiting, viewOf, withView } from "./sessionStore.ts";
+import {
+    expectSnapshot,
+    holdEvent,
+    leaveBeginning,
+    MAX_WAITING,
+    reportShown,
+    takeWaiting,
+    viewOf,
+    withView,
+} from "./sessionStore.ts";
 
 /** Items of a snapshot and of a page of older ones. */
 const ITEMS = 100;
@@ -36,7 +45,10 @@ const AT_FIRST = {
 
 /** Shows a session, loading it if it is not here. */
 export async function showSession(app: App, id: SessionId): Promise<void> {
-    if (app.state.active !== id) saveDraft(app);
+    if (app.state.active !== id) {
+        saveDraft(app);
+        leaveBeginning();
+    }
     const known = app.state.sessions.get(id);
     app.set({
         active: id,
@@ -67,6 +79,7 @@ export function loaded(app: App): Promise<void> {
 /** Shows a session that begins with its first prompt. */
 export function showNewSession(app: App): void {
     saveDraft(app);
+    leaveBeginning();
     app.set({
         active: undefined,
         ...AT_FIRST,
