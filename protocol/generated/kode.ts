@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "c6607670792668a74926c04dfd48ab7789f596b5038ac4d70bdf2fbfb213c857";
+export const SCHEMA_HASH = "9792cf9b81863f956f37158c52a2c738090d542e4593da56a377d469b82cd48f";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -3431,7 +3431,7 @@ export interface SelectionPart {
 /** A model as its server lists it. Facts that the server does not report are absent. */
 export interface ServedModel {
     /** Its name in requests. */
-    name?: string;
+    name: string;
     /** Tokens that it reads as it is served. */
     contextWindow?: number;
     /** Tokens that one answer may have. */
@@ -3444,6 +3444,8 @@ export interface ServedModel {
     thinking?: boolean;
     /** Whether it is in memory, on servers that load models on demand. */
     loaded?: boolean;
+    /** The usable profile of this model at this server, if there is one. */
+    profile?: string;
 }
 
 /** The server's offer. */
@@ -3690,6 +3692,8 @@ export interface SetupProvider {
     keyVariable?: string;
     /** Whether that variable is set for the server process. */
     keyIsSet?: boolean;
+    /** Whether a usable profile sends requests to it. */
+    inUse?: boolean;
     /** The page on which users make a key. */
     keyPage?: string;
     /** The model to suggest. */

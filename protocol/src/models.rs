@@ -50,28 +50,31 @@ pub struct ModelServer {
 
 /// A model as its server lists it. Facts that the server does not report are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase")]
 pub struct ServedModel {
     /// Its name in requests.
     pub name: String,
     /// Tokens that it reads as it is served.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
     /// Tokens that one answer may have.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     /// Whether it calls tools.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<bool>,
     /// Whether it reads images.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
     /// Whether it reasons before it answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<bool>,
     /// Whether it is in memory, on servers that load models on demand.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loaded: Option<bool>,
+    /// The usable profile of this model at this server, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
 }
 
 /// Nothing to choose.
@@ -106,6 +109,9 @@ pub struct SetupProvider {
     /// Whether that variable is set for the server process.
     #[serde(default)]
     pub key_is_set: bool,
+    /// Whether a usable profile sends requests to it.
+    #[serde(default)]
+    pub in_use: bool,
     /// The page on which users make a key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_page: Option<String>,

@@ -96,6 +96,7 @@ pub(crate) fn providers(variable: &dyn Fn(&str) -> Option<String>) -> Vec<SetupP
             needs_key: true,
             key_variable: Some(variable.to_owned()),
             key_is_set: is_set(variable),
+            in_use: false,
             key_page: Some(page.to_owned()),
             model: Some(model.to_owned()),
             fields: Vec::new(),
@@ -125,6 +126,7 @@ pub(crate) fn providers(variable: &dyn Fn(&str) -> Option<String>) -> Vec<SetupP
         needs_key: !known.is_local(),
         key_variable: known.api_key_env.clone(),
         key_is_set: known.api_key_env.as_deref().is_some_and(is_set),
+        in_use: false,
         key_page: known.key_page.clone(),
         model: known.suggested.clone(),
         fields: Vec::new(),
@@ -151,6 +153,7 @@ fn clouds(variable: &dyn Fn(&str) -> Option<String>, is_set: &dyn Fn(&str) -> bo
         needs_key: false,
         key_variable: key.map(str::to_owned),
         key_is_set: key.is_some_and(is_set),
+        in_use: false,
         key_page: None,
         model: Some(model.to_owned()).filter(|model| !model.is_empty()),
         fields,
@@ -235,8 +238,8 @@ pub(crate) async fn attempt(choice: &SetupChoice) -> Result<SetupTrial, SetupErr
         provider.model.filter(|model| models.is_empty() || models.iter().any(|served| served.name == *model));
     let loaded = models.iter().find(|served| served.loaded == Some(true)).or(models.first());
     let Some(model) = named.or(suggested).or_else(|| loaded.map(|served| served.name.clone())) else {
-        let message = "No model is named, and the server lists none.";
-        let outcome = Err(ModelError::new(ModelErrorKind::Configuration, message));
+        let message = "No model is named, and the server lists none: name the model.";
+        let outcome = Err(ModelError::new(ModelErrorKind::BadRequest, message));
         return Ok(SetupTrial { outcome, models });
     };
     let outcome = ask(&profile(choice, &model, &environment)?).await;

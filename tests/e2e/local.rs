@@ -116,6 +116,30 @@ fn a_running_server_of_this_machine_is_found_when_models_are_asked_for() {
 }
 
 #[test]
+fn a_model_of_this_machine_names_its_profile_once_it_has_one() {
+    let project = Project::new(&script().quirk("pages", ollama_pages()));
+    let host = project.model.base_url().trim_start_matches("http://").to_owned();
+    let home = project.outside().join("user");
+    fs::create_dir_all(&home).unwrap();
+    let client = project.start_as(&[], &[("OLLAMA_HOST", &host), ("HOME", home.to_str().unwrap())]);
+    client.initialize(Offer::kode().params(&project.workspace()));
+    let profile = || {
+        let servers = discovered(&client, json!({}));
+        let ollama = servers.into_iter().find(|server| server["provider"] == "ollama").expect("the server");
+        ollama["models"][0]["profile"].clone()
+    };
+    let in_use = || {
+        let listed = client.call("agent/setup/providers", json!({}));
+        let mut providers = listed["providers"].as_array().unwrap().iter();
+        providers.find(|provider| provider["id"] == "ollama").unwrap()["inUse"].clone()
+    };
+    assert_eq!((profile(), in_use()), (Value::Null, json!(false)));
+    let choice = json!({ "provider": "ollama", "model": "gemma-test:4b" });
+    client.call("agent/setup/save", json!({ "choice": choice, "name": "local", "main": false }));
+    assert_eq!((profile(), in_use()), (json!("local"), json!(true)));
+}
+
+#[test]
 fn a_server_that_does_not_answer_is_named_with_the_reason() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let project = Project::new(&script());

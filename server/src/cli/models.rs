@@ -60,7 +60,9 @@ pub async fn run(args: ModelsArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     let listed = listed(Some(&folder))?;
-    let servers: Vec<ModelServer> = servers.iter().map(convert::models::server).collect();
+    let (models, ..) = in_folder(Some(&folder))?;
+    let servers: Vec<ModelServer> =
+        servers.iter().map(|server| convert::models::server(server, &models)).collect();
     let text = if args.at.json {
         let mut listed = serde_json::to_value(&listed).context("could not write the list")?;
         listed["servers"] = serde_json::to_value(&servers).context("could not write the list")?;
@@ -133,7 +135,9 @@ pub(super) async fn ask_main(folder: &AbsPath) -> anyhow::Result<Result<String, 
 }
 
 /// The models, the pointers of a folder, and the profile of its new sessions.
-fn in_folder(folder: Option<&AbsPath>) -> anyhow::Result<(Models, BTreeMap<Pointer, String>, String)> {
+pub(super) fn in_folder(
+    folder: Option<&AbsPath>,
+) -> anyhow::Result<(Models, BTreeMap<Pointer, String>, String)> {
     let policies = policies::all()?;
     let models = policies::models(&policies, ProfileLayer::default());
     let roots: Vec<AbsPath> = folder.into_iter().cloned().collect();

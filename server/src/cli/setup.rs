@@ -130,7 +130,8 @@ fn choice(args: &SetupArgs, provider: &str) -> anyhow::Result<SetupChoice> {
 async fn list(offered: &[SetupProvider], as_json: bool) -> anyhow::Result<ExitCode> {
     let local = Discovery::shared().local(false).await;
     let text = if as_json {
-        let servers: Vec<_> = local.iter().map(convert::models::server).collect();
+        let (models, ..) = super::models::in_folder(None)?;
+        let servers: Vec<_> = local.iter().map(|server| convert::models::server(server, &models)).collect();
         format!("{}\n", json!({ "providers": offered, "servers": servers }))
     } else {
         let mut lines: Vec<String> = offered.iter().map(offer).collect();

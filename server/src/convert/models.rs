@@ -93,9 +93,9 @@ fn broken(unusable: &UnusableProfile, active: &str) -> wire::ModelInfo {
     }
 }
 
-/// A model as its server reports it.
+/// A model as its server reports it, and the usable profile that names it.
 #[must_use]
-pub fn served(model: &ServedModel) -> wire::ServedModel {
+pub fn served(model: &ServedModel, profile: Option<&Profile>) -> wire::ServedModel {
     wire::ServedModel {
         name: model.name.clone(),
         context_window: model.context_window,
@@ -104,18 +104,20 @@ pub fn served(model: &ServedModel) -> wire::ServedModel {
         images: model.images,
         thinking: model.thinking,
         loaded: model.loaded,
+        profile: profile.map(|profile| profile.name.clone()),
     }
 }
 
-/// A server of this machine and its models.
+/// A server of this machine and its models, each with the profile that names it.
 #[must_use]
-pub fn server(server: &LocalServer) -> wire::ModelServer {
+pub fn server(server: &LocalServer, profiles: &Models) -> wire::ModelServer {
+    let named = |model: &ServedModel| served(model, profiles.profile_of(&server.base_url, &model.name));
     wire::ModelServer {
         provider: server.provider.clone(),
         label: server.label.clone(),
         base_url: server.base_url.clone(),
         profile: None,
-        models: server.models.iter().map(served).collect(),
+        models: server.models.iter().map(named).collect(),
         problem: None,
     }
 }

@@ -27,8 +27,9 @@ pub(crate) async fn discover(
     refresh_catalog(backend.agent()?);
     let Some(name) = &params.profile else {
         let servers = discovery.local(params.fresh).await;
+        let models = backend.agent()?.engine.models();
         return Ok(wire::DiscoverModelsResult {
-            servers: servers.iter().map(convert::models::server).collect(),
+            servers: servers.iter().map(|server| convert::models::server(server, &models)).collect(),
         });
     };
     let models = backend.agent()?.engine.models();
@@ -41,7 +42,11 @@ pub(crate) async fn discover(
         base_url: profile.base_url.clone(),
         profile: Some(profile.name.clone()),
         problem: listed.as_ref().err().map(convert::models::problem),
-        models: listed.unwrap_or_default().iter().map(convert::models::served).collect(),
+        models: listed
+            .unwrap_or_default()
+            .iter()
+            .map(|model| convert::models::served(model, models.profile_of(&profile.base_url, &model.name)))
+            .collect(),
     };
     Ok(wire::DiscoverModelsResult { servers: vec![server] })
 }
@@ -60,10 +65,18 @@ fn refresh_catalog(agent: &Arc<Agent>) {
 
 /// Lists the providers that can be set up.
 pub(crate) async fn providers(
-    _backend: &Backend,
+    backend: &Backend,
     _params: wire::ListProvidersParams,
 ) -> Result<wire::ListProvidersResult, RequestError> {
-    Ok(wire::ListProvidersResult { providers: setup::providers(&|name| std::env::var(name).ok()) })
+    let models = backend.agent()?.engine.models();
+    let mut providers = setup::providers(&|name| std::env::var(name).ok());
+    for provider in &mut providers {
+        provider.in_use = models.profiles().any(|profile| {
+            provider.base_url.as_ref() == Some(&profile.base_url)
+                || convert::provider(profile.provider) == provider.id
+        });
+    }
+    Ok(wire::ListProvidersResult { providers })
 }
 
 /// Tries a choice.
@@ -79,7 +92,7 @@ pub(crate) async fn attempt(
         ok: answered.is_some(),
         duration_ms: answered.as_ref().and_then(|(_, took)| u64::try_from(took.as_millis()).ok()),
         model: answered.map(|(model, _)| model),
-        models: trial.models.iter().map(convert::models::served).collect(),
+        models: trial.models.iter().map(|model| convert::models::served(model, None)).collect(),
         problem,
     })
 }

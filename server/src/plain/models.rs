@@ -135,9 +135,7 @@ async fn running(agent: &Agent, most: usize) -> Vec<ModelChoice> {
     let mut offered = Vec::new();
     for server in servers {
         for model in server.models {
-            let is_known = models
-                .profiles()
-                .any(|profile| profile.base_url == server.base_url && profile.model == model.name);
+            let is_known = models.profile_of(&server.base_url, &model.name).is_some();
             if !is_known && offered.len() < most {
                 let title = printable(&format!("{} ({}, on this machine)", model.name, server.label));
                 let choice = SetupChoice {

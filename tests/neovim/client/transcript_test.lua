@@ -326,7 +326,7 @@ tests['without a usable model the conversation says what is missing, and the one
   world:start({ 'a.txt' })
   world:open()
   world:wait_transcript(':Kode model demo')
-  world:wait_screen('no model (:Kode model)')
+  world:wait_screen('no model (:Kode setup)')
   world:command('Kode model demo')
   world:wait_transcript('Write what you want below')
   equal(world:lua("return vim.fn.getcompletion('Kode model de', 'cmdline')"), { 'demo' }, 'the completion')

@@ -62,13 +62,13 @@ function World:path(name)
   return self.folder .. '/project/' .. name
 end
 
---- Serves a model: programs as the scripted model has them, or the steps that answer any prompt.
-function World:serve(programs)
+--- Serves a model: programs as the scripted model has them, or the steps that answer any prompt; with its quirks.
+function World:serve(programs, quirks)
   if programs[1].content then
     programs = { { steps = programs } }
   end
   local script = self.folder .. '/script.json'
-  World.write(script, vim.json.encode({ programs = programs }))
+  World.write(script, vim.json.encode({ programs = programs, quirks = quirks }))
   local output = ''
   self.jobs[#self.jobs + 1] = vim.fn.jobstart({ World.program, 'scripted-model', '--script', script }, {
     on_stdout = function(_, data)

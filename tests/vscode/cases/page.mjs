@@ -234,30 +234,72 @@ function filesWith(folder, text) {
         .filter((file) => fs.readFileSync(file).includes(text));
 }
 
-test("a key is added in the editor, reaches the server, and stands in no setting and no log", async (workbench) => {
+test("a key is added in the editor after a trial, reaches the server, and stands in no setting and no log", async (workbench) => {
     const window = await workbench.open({ "a.txt": "one\n" });
     await chat(window);
-    const field = window.page.locator(".quick-input-widget input");
+    const { page } = window;
+    const title = (text) => page.locator(".quick-input-title", { hasText: text }).waitFor();
     await window.command("kode.key.add");
-    await window.page.getByText("Which provider do you want to use?").or(field).first().waitFor();
-    await window.page.keyboard.type("OpenAI");
-    await window.page.keyboard.press("Enter");
+    await title("Add a Model");
+    await page.keyboard.type("compatible");
+    await page.keyboard.press("Enter");
+    await title("Address");
+    await page.keyboard.type(`${workbench.modelUrl}/v1`);
+    await page.keyboard.press("Enter");
     const key = "sk-test-0123456789abcdef";
-    await window.page.locator(".quick-input-widget input[type=password]").waitFor();
-    await window.page.keyboard.type(key);
+    await page.locator(".quick-input-widget input[type=password]").waitFor();
+    await page.keyboard.type(key);
     await window.shot("chat-key");
-    await window.page.keyboard.press("Enter");
+    await page.keyboard.press("Enter");
+    // The model that answered is the first; another one is chosen.
+    await page.locator(".quick-input-list-row", { hasText: "answered" }).waitFor();
+    await window.shot("chat-key-models");
+    await page.keyboard.type("small");
+    await page.keyboard.press("Enter");
     await eventually("the model is offered", async () => {
         await window.command("kode.session.model");
-        await window.chat.locator(".menu-item", { hasText: "openai-responses" }).waitFor({ timeout: 2_000 });
+        await window.chat.locator(".menu-item", { hasText: "small-test" }).waitFor({ timeout: 2_000 });
         return true;
     });
     await window.shot("chat-models");
-    await window.page.keyboard.press("Escape");
+    await page.keyboard.press("Escape");
     await window.command("kode.key.manage");
-    await window.page.locator(".quick-input-list", { hasText: "key …cdef" }).waitFor();
-    await window.page.keyboard.press("Escape");
+    await page.locator(".quick-input-list", { hasText: "key …cdef" }).waitFor();
+    await page.keyboard.press("Escape");
     for (const folder of ["state", "ud", "home", "w"]) assert.deepEqual(filesWith(path.join(workbench.box, folder), key), []);
+});
+
+test("a trial that fails says why and leads back to the part that can be changed", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" });
+    await chat(window);
+    const { page } = window;
+    await window.command("kode.key.add");
+    await page.locator(".quick-input-title", { hasText: "Add a Model" }).waitFor();
+    await page.keyboard.type("compatible");
+    await page.keyboard.press("Enter");
+    await page.locator(".quick-input-title", { hasText: "Address" }).waitFor();
+    await page.keyboard.type("http://127.0.0.1:1/v1");
+    await page.keyboard.press("Enter");
+    await page.locator(".quick-input-widget input[type=password]").waitFor();
+    await page.keyboard.press("Enter");
+    const failed = page.locator(".notification-list-item", { hasText: "did not answer" });
+    await failed.waitFor();
+    await window.shot("chat-key-failed");
+    await failed.getByRole("button", { name: "Change the Options" }).click();
+    await page.locator(".quick-input-title", { hasText: "Address" }).waitFor();
+    await page.keyboard.press("Escape");
+});
+
+test("a model that runs on this machine is chosen from the list of models, and answers", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" });
+    await chat(window);
+    await window.command("kode.session.model");
+    await window.chat.locator(".menu-item", { hasText: "gemma-test:4b" }).click();
+    await window.chat.locator(".composer-foot", { hasText: "gemma-test:4b" }).waitFor();
+    await window.shot("chat-local-model");
+    await window.chat.getByRole("textbox", { name: "Prompt" }).fill("hello");
+    await window.chat.getByRole("textbox", { name: "Prompt" }).press("Enter");
+    await window.chat.getByText("Hello from the scripted model, piece by piece.").first().waitFor();
 });
 
 test("a program that is not found leads to the settings of the machine it runs on", async (workbench) => {

@@ -170,4 +170,13 @@ export const script = {
         { when: "^schedule", steps: schedule() },
         { steps: [{ content: [text("There is no program for this prompt.")] }] },
     ],
+    // The lists of a server that is compatible with OpenAI's, and of an Ollama.
+    quirks: {
+        pages: {
+            "/v1/models": { data: [{ id: "large-test" }, { id: "small-test" }] },
+            "/api/tags": { models: [{ name: "gemma-test:4b", model: "gemma-test:4b" }] },
+            "/api/show": { capabilities: ["completion", "tools"], model_info: { "gemma3.context_length": 32_768 } },
+            "/api/ps": { models: [] },
+        },
+    },
 };

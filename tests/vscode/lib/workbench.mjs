@@ -145,6 +145,7 @@ export class Workbench {
             KODE_TEST_SOCKETS: path.join(this.box, "s"),
             ANTHROPIC_BASE_URL: this.modelUrl,
             ANTHROPIC_API_KEY: "test-key",
+            OLLAMA_HOST: new URL(this.modelUrl).host,
         };
         delete environment.VSCODE_IPC_HOOK_CLI;
         return environment;

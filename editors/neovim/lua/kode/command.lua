@@ -369,6 +369,19 @@ commands.model = {
   end),
 }
 
+commands.setup = {
+  text = 'set up a model: a provider, a key, a trial request',
+  run = function()
+    surface_of.with(function(surface)
+      require('kode.setup_model').run(surface.connection, function(profile)
+        surface:ask('agent/session/configure', { model = profile }, function(now)
+          say('model ' .. now.model.name)
+        end)
+      end)
+    end)
+  end,
+}
+
 commands.compact = {
   text = 'compact the conversation; with words: what to keep above all',
   run = function(call)

@@ -89,7 +89,7 @@ commands.messages = {
 }
 
 commands.usage = {
-  text = 'show tokens and cost',
+  text = 'show tokens, cost, speed and limits of the provider',
   run = function()
     surface_of.with(function(surface)
       surface:ask('agent/usage/get', {}, function(usage)
@@ -102,6 +102,7 @@ commands.usage = {
             model.usage.outputTokens
           )
         end
+        vim.list_extend(lines, require('kode.limits').lines(surface.session))
         show(lines, 'Usage')
       end)
     end)

@@ -14,27 +14,41 @@ local function say(message)
   vim.notify('kode: ' .. message, vim.log.levels.INFO)
 end
 
---- Lets the user choose a model profile.
+--- One line for a profile.
+---@param surface kode.Surface
+---@param model kode.ModelInfo
+---@return string
+local function model_line(surface, model)
+  local mark = model.name == surface.session.model and '*' or ' '
+  local problem = model.problem and ('  (%s)'):format(line(model.problem.message)) or ''
+  return ('%s %s  %s, %s%s'):format(mark, model.name, model.model, model.provider, problem)
+end
+
+--- Lets the user choose a model profile, or a model of this machine that has none yet.
 ---@param surface kode.Surface
 ---@param choose fun(name: string)
 function M.model(surface, choose)
-  surface.connection:ask('agent/models/list', {}, function(result)
-    require('kode.models').remember(surface.connection, result)
-    picker.open({
-      title = 'Model',
-      items = result.models,
-      format = function(model)
-        local mark = model.name == surface.session.model and '*' or ' '
-        local problem = model.problem and ('  (%s)'):format(line(model.problem.message)) or ''
-        return ('%s %s  %s, %s%s'):format(mark, model.name, model.model, model.provider, problem)
-      end,
-      preview = function(model, show)
-        show({ lines = require('kode.models').lines(model), filetype = 'markdown' })
-      end,
-      choose = function(model)
-        choose(model.name)
-      end,
-    })
+  local connection, setup = surface.connection, require('kode.setup_model')
+  connection:ask('agent/models/list', {}, function(result)
+    require('kode.models').remember(connection, result)
+    setup.offers(connection, function(offers)
+      picker.open({
+        title = 'Model',
+        items = vim.list_extend(vim.list_slice(result.models), offers),
+        format = function(item)
+          return item.text and '  ' .. item.text or model_line(surface, item)
+        end,
+        preview = function(item, show)
+          show({ lines = item.text and { item.text } or require('kode.models').lines(item), filetype = 'markdown' })
+        end,
+        choose = function(item)
+          if item.text then
+            return setup.take(connection, item, choose)
+          end
+          choose(item.name)
+        end,
+      })
+    end)
   end)
 end
 

@@ -50,6 +50,8 @@
 ---@field cost? number
 ---@field context_tokens? integer
 ---@field context_window? integer
+---@field speed? number Tokens a second of the newest long answer.
+---@field limits? kode.ProviderLimit[] The provider's limits as it stated them last.
 ---@field following? kode.FollowedSession
 ---@field retry? kode.ModelRetry
 ---@field compacting boolean
@@ -448,6 +450,10 @@ function folds.subagent_ended(self, event)
 end
 
 function folds.token_usage(self, event)
+  self.speed = event.tokensPerSecond or self.speed
+  if event.limits and #event.limits > 0 then
+    self.limits = event.limits
+  end
   if event.contextTokens then
     self.context_tokens = event.contextTokens
     self.context_window = event.contextWindow or self.context_window

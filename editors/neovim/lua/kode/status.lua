@@ -71,7 +71,7 @@ function M.word(surface)
   elseif session.state ~= 'READY' then
     return 'working', 'KodeStateWorking'
   elseif require('kode.models').problem(surface) then
-    return 'no model (:Kode model)', 'KodeStateFailed'
+    return 'no model (:Kode setup)', 'KodeStateFailed'
   elseif session.following then
     return 'open in another window (:Kode takeover)', 'KodeStateWaiting'
   elseif session.done and session.done.stopReason ~= 'end_turn' then
@@ -97,7 +97,9 @@ end
 ---@return string[]
 local function figures(surface)
   local session, parts = surface.session, {} ---@type kode.Session, string[]
-  parts[1], parts[2] = session.mode, model_name(surface)
+  -- A limit that ends the work soon counts more than the chosen mode and model.
+  parts[1] = require('kode.limits').tightest(session)
+  vim.list_extend(parts, { session.mode, model_name(surface) })
   if session.context_tokens and session.context_window and session.context_window > 0 then
     parts[#parts + 1] = ('%d%% full'):format(session.context_tokens * 100 / session.context_window)
   end

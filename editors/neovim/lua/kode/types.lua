@@ -2444,13 +2444,14 @@
 
 --- A model as its server lists it. Facts that the server does not report are absent.
 ---@class kode.ServedModel
----@field name? string Its name in requests.
+---@field name string Its name in requests.
 ---@field contextWindow? integer Tokens that it reads as it is served.
 ---@field maxTokens? integer Tokens that one answer may have.
 ---@field tools? boolean Whether it calls tools.
 ---@field images? boolean Whether it reads images.
 ---@field thinking? boolean Whether it reasons before it answers.
 ---@field loaded? boolean Whether it is in memory, on servers that load models on demand.
+---@field profile? string The usable profile of this model at this server, if there is one.
 
 --- The server's offer.
 ---@class kode.ServerKode
@@ -2611,6 +2612,7 @@
 ---@field needsKey boolean Whether it needs a key.
 ---@field keyVariable? string The environment variable that usually holds its key.
 ---@field keyIsSet? boolean Whether that variable is set for the server process.
+---@field inUse? boolean Whether a usable profile sends requests to it.
 ---@field keyPage? string The page on which users make a key.
 ---@field model? string The model to suggest.
 ---@field fields? kode.SetupField[] Further fields to fill in.

@@ -16,7 +16,7 @@ function M.lines(surface)
     add('No model can answer yet.', 'KodeNoticeWarning')
     add(require('kode.render').line(problem.message), 'KodeMeta')
     add('')
-    add('- Set `ANTHROPIC_API_KEY` or `OPENAI_API_KEY` and start Neovim again,')
+    add('- Set up a provider or a server of this machine: `:Kode setup`,')
     add('- choose a model that is configured: `:Kode model`,')
     add('- or try it without a key: `:Kode model demo`.')
     return lines

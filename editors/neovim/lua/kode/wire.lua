@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "c6607670792668a74926c04dfd48ab7789f596b5038ac4d70bdf2fbfb213c857"
+M.schema_hash = "9792cf9b81863f956f37158c52a2c738090d542e4593da56a377d469b82cd48f"
 
 return M

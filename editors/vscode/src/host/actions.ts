@@ -150,13 +150,13 @@ const HANDLERS: Handlers = {
         return { added: await keys.add() };
     },
 
-    async findModels({ keys }) {
-        return { found: await keys.find() };
+    async findModels({ keys }, { fresh }) {
+        return { found: await keys.find(fresh) };
     },
 
     async useModel({ keys }, found) {
-        await keys.use(found);
-        return null;
+        const profile = await keys.use(found);
+        return profile === undefined ? {} : { profile };
     },
 
     async chooseServer() {

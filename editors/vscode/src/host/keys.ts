@@ -1,30 +1,20 @@
-// Keys and local servers that the user has added in the editor.
+// Models that the user adds in the editor: a provider, a key, a trial request.
 //
-// Rule: a key is kept in the editor's secret storage and handed to the server in `initialize`; it is in no setting, no log and no
-// message of a page. A server that runs is restarted to take it.
+// Rule: a key is kept in the editor's secret storage and handed to the server in `initialize` and for its trial; it is in no
+// setting, no log and no message of a page. A server that runs is restarted to take it. A profile without a key is kept in the
+// user's settings by the server, which uses it at once.
 
+import type { SetupChoice, SetupProvider } from "kode-protocol";
 import * as vscode from "vscode";
-import {
-    freeName,
-    keyProblem,
-    MOST_PROFILES,
-    PROVIDERS,
-    readProfiles,
-    type KnownProvider,
-    type OwnProfile,
-} from "../logic/providers.ts";
+
+import { foundModels, freeName, MOST_PROFILES, readProfiles, type OwnProfile } from "../logic/providers.ts";
 import { messageOf, plain } from "../logic/words.ts";
 import type { FoundModel } from "../shared/messages.ts";
+import { chooseProvider, tryModel, type Tried } from "./setup.ts";
 import type { Server } from "./server.ts";
 
 /** Where the profiles are kept, keys included. */
 const KEPT = "kode.profiles";
-
-/** How long a server on this machine may take to answer. */
-const LOCAL_LIMIT_MS = 700;
-
-/** The most models of a local server that are offered. */
-const MOST_LOCAL = 20;
 
 /** The user's own profiles. */
 export class Keys {
@@ -46,25 +36,24 @@ export class Keys {
         }
     }
 
-    /** Asks for a key and adds it; returns whether one was added. */
+    /** Asks for a provider, its options and key, tries a model of it, and adds it; returns whether one was added. */
     async add(): Promise<boolean> {
-        const provider = await chooseProvider();
+        const { providers } = await this.server.setUp("agent/setup/providers", {});
+        const provider = await chooseProvider(providers);
         if (!provider) return false;
-        const key = provider.variable === undefined ? undefined : await askKey(provider);
-        if (provider.variable !== undefined && key === undefined) return false;
-        const model = provider.hasDefault === true ? undefined : await askModel(provider);
-        if (provider.hasDefault !== true && model === undefined) return false;
-        await this.keep(provider.name, { ...(key === undefined ? {} : { key }), ...(model === undefined ? {} : { model }) });
-        return true;
+        const tried = await tryModel(this.server, provider, { provider: provider.id });
+        return tried !== undefined && (await this.keep(provider, tried)) !== undefined;
     }
 
-    /** Adds a model that was found on this machine. */
-    async use(found: FoundModel): Promise<void> {
-        const provider = PROVIDERS.find(({ name }) => name === found.provider);
+    /** Adds a model that was found; returns the name of its profile, or undefined where it was not added. */
+    async use(found: FoundModel): Promise<string | undefined> {
+        const { providers } = await this.server.setUp("agent/setup/providers", {});
+        const provider = providers.find(({ id }) => id === found.provider);
         if (!provider) throw new Error(`There is no provider \`${plain(found.provider)}\`.`);
-        const model = found.model ?? (provider.hasDefault === true ? undefined : await askModel(provider));
-        if (model === undefined && provider.hasDefault !== true) return;
-        await this.keep(provider.name, model === undefined ? {} : { model });
+        const choice: SetupChoice = { provider: provider.id, key: { type: "none" } };
+        if (found.model !== undefined) choice.model = found.model;
+        const tried = await tryModel(this.server, provider, choice);
+        return tried && this.keep(provider, tried);
     }
 
     /** Shows the profiles, to remove some. */
@@ -91,33 +80,28 @@ export class Keys {
         await this.store(profiles.filter(({ name }) => name !== chosen.name));
     }
 
-    /** Keys in the environment and servers on this machine that no profile uses yet. */
-    async find(): Promise<FoundModel[]> {
-        const used = new Set((await this.profiles()).map(({ provider }) => provider));
-        const free = PROVIDERS.filter(({ name }) => !used.has(name));
-        const ofEnvironment = free
-            .filter(({ variable, hasDefault }) => variable !== undefined && !hasDefault && (process.env[variable] ?? "") !== "")
-            .map(({ name, label, variable }): FoundModel => ({ provider: name, label, detail: `${variable} is set` }));
-        const local = await Promise.all(free.map((provider) => modelsOf(provider)));
-        return [...ofEnvironment, ...local.flat()];
+    /** Keys in the environment of the server and models on its machine that no profile uses yet. */
+    async find(fresh: boolean): Promise<FoundModel[]> {
+        const [{ providers }, { servers }] = await Promise.all([
+            this.server.setUp("agent/setup/providers", {}),
+            this.server.setUp("agent/models/discover", { fresh }),
+        ]);
+        return foundModels(providers, servers);
     }
 
-    private async keep(provider: string, rest: Pick<OwnProfile, "key" | "model">): Promise<void> {
+    /** Keeps a profile; returns its name. */
+    private async keep(provider: SetupProvider, { key, model, options }: Tried): Promise<string | undefined> {
+        const { models, usable } = await this.server.request("agent/models/list", {});
         const profiles = await this.profiles();
-        const main = !(await this.hasModel());
-        const profile: OwnProfile = { name: freeName(provider, profiles), provider, main, ...rest };
-        await this.store([...profiles, profile].slice(-MOST_PROFILES));
-    }
-
-    /** Whether conversations have a model without the new one. */
-    private async hasModel(): Promise<boolean> {
-        try {
-            const { models } = await this.server.request("agent/models/list", {});
-            return models.some(({ active, problem }) => active && problem === undefined);
-        } catch {
-            // The server does not run: the new one will be needed.
-            return false;
+        const name = freeName(provider.id, [...models, ...profiles].map((one) => one.name));
+        const main = !usable;
+        if (key.type !== "value") {
+            const choice: SetupChoice = { provider: provider.id, key, model, options };
+            return (await this.server.setUp("agent/setup/save", { choice, name, main })).profile;
         }
+        const profile: OwnProfile = { name, provider: provider.id, key: key.value, model, options, main };
+        await this.store([...profiles, profile].slice(-MOST_PROFILES));
+        return name;
     }
 
     private async store(profiles: readonly OwnProfile[]): Promise<void> {
@@ -127,70 +111,3 @@ export class Keys {
     }
 }
 
-async function chooseProvider(): Promise<KnownProvider | undefined> {
-    const items = PROVIDERS.map((provider) => ({
-        label: provider.label,
-        description: provider.variable === undefined ? "on this machine, no key" : "",
-        provider,
-    }));
-    const chosen = await vscode.window.showQuickPick(items, {
-        title: "Add a Key (1/2)",
-        placeHolder: "Which provider do you want to use?",
-        matchOnDescription: true,
-    });
-    return chosen?.provider;
-}
-
-/** Asks for a key in a field that hides it. */
-async function askKey({ label, page, sample }: KnownProvider): Promise<string | undefined> {
-    const box = vscode.window.createInputBox();
-    box.title = "Add a Key (2/2)";
-    box.prompt = `The key of ${label}. It is kept in the editor's secret storage.`;
-    box.placeholder = sample ?? "";
-    box.password = true;
-    box.ignoreFocusOut = true;
-    if (page !== undefined) {
-        box.buttons = [{ iconPath: new vscode.ThemeIcon("link-external"), tooltip: `Get a key at ${new URL(page).host}` }];
-        box.onDidTriggerButton(() => void vscode.env.openExternal(vscode.Uri.parse(page, true)));
-    }
-    try {
-        return await new Promise<string | undefined>((resolve) => {
-            box.onDidChangeValue(() => {
-                box.validationMessage = undefined;
-            });
-            box.onDidAccept(() => {
-                const problem = keyProblem(box.value);
-                if (problem === undefined) resolve(box.value.trim());
-                else box.validationMessage = problem;
-            });
-            box.onDidHide(() => resolve(undefined));
-            box.show();
-        });
-    } finally {
-        box.dispose();
-    }
-}
-
-async function askModel({ label }: KnownProvider): Promise<string | undefined> {
-    const model = await vscode.window.showInputBox({
-        title: `Model of ${label}`,
-        prompt: `The model's name, as ${label} writes it.`,
-        ignoreFocusOut: true,
-        validateInput: (value) => (value.trim() === "" ? "Name a model." : undefined),
-    });
-    return model?.trim();
-}
-
-/** The models of a server on this machine; none where none answers. */
-async function modelsOf({ name, label, local }: KnownProvider): Promise<FoundModel[]> {
-    if (local === undefined) return [];
-    try {
-        const answer = await fetch(local, { signal: AbortSignal.timeout(LOCAL_LIMIT_MS), redirect: "error" });
-        const { data } = (await answer.json()) as { data?: { id?: unknown }[] };
-        const ids = (data ?? []).flatMap(({ id }) => (typeof id === "string" ? [id] : []));
-        return ids.slice(0, MOST_LOCAL).map((model) => ({ provider: name, label, model, detail: new URL(local).host }));
-    } catch {
-        // Nothing listens there, or something else does.
-        return [];
-    }
-}

@@ -4,7 +4,14 @@
 // own; what an older run still says is not listened to.
 
 import * as os from "node:os";
-import { PROTOCOL_VERSION, type AgentEventParams, type InputPart, type ProposeEditsParams, type ServerKode } from "kode-protocol";
+import {
+    PROTOCOL_VERSION,
+    type AgentEventParams,
+    type InputPart,
+    type ProposeEditsParams,
+    type Requests,
+    type ServerKode,
+} from "kode-protocol";
 import * as vscode from "vscode";
 import { locate } from "../logic/locate.ts";
 import type { OwnProfile } from "../logic/providers.ts";
@@ -19,6 +26,9 @@ import { serverSettings } from "./settings.ts";
 const STOP_LIMIT_MS = 5_000;
 
 const NOT_RUNNING = "The server is not running. Run “Kode: Restart Server” to start it.";
+
+/** The requests about models to set up. */
+type SetupMethod = Extract<keyof Requests, `agent/setup/${string}` | "agent/models/discover">;
 
 /** One life of the process. */
 interface Run {
@@ -135,6 +145,17 @@ export class Server implements vscode.Disposable {
         if (!client || this.state.state !== "ready") {
             throw new Error(NOT_RUNNING);
         }
+        return token ? client.sendRequest(method, params, token) : client.sendRequest(method, params);
+    }
+
+    /** Makes a request about models to set up; no page may, because keys are part of some. */
+    async setUp<M extends SetupMethod>(
+        method: M,
+        params: Requests[M]["params"],
+        token?: vscode.CancellationToken,
+    ): Promise<Requests[M]["result"]> {
+        const client = this.run?.client;
+        if (!client || this.state.state !== "ready") throw new Error(NOT_RUNNING);
         return token ? client.sendRequest(method, params, token) : client.sendRequest(method, params);
     }
 

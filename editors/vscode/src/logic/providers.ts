@@ -1,58 +1,10 @@
-// The providers a key can be added for, and the profiles that the server is given for them.
+// The profiles that the user has made in the editor, and the words of what can be set up.
 //
-// Rule: names and variables are those of the server's catalog; a test compares them. A key is part of a profile and never of a
-// setting, a log or a message.
+// Rule: the server's list of providers is the only one. A key is part of a profile and never of a setting, a log or a message.
 
-/** A provider of models. */
-export interface KnownProvider {
-    /** Its name at the server. */
-    readonly name: string;
-    readonly label: string;
-    /** The variable that the server reads a key from; absent for servers that want no key. */
-    readonly variable?: string;
-    /** Where people get a key. */
-    readonly page?: string;
-    /** How keys begin, as a hint. */
-    readonly sample?: string;
-    /** Whether the server chooses a model by itself where the profile names none. */
-    readonly hasDefault?: boolean;
-    /** Where a server on this machine lists its models. */
-    readonly local?: string;
-}
+import type { ModelServer, ServedModel, SetupProvider } from "kode-protocol";
 
-export const PROVIDERS: readonly KnownProvider[] = [
-    {
-        name: "anthropic",
-        label: "Anthropic",
-        variable: "ANTHROPIC_API_KEY",
-        page: "https://console.anthropic.com/settings/keys",
-        sample: "sk-ant-…",
-        hasDefault: true,
-    },
-    {
-        name: "openai-responses",
-        label: "OpenAI",
-        variable: "OPENAI_API_KEY",
-        page: "https://platform.openai.com/api-keys",
-        sample: "sk-…",
-        hasDefault: true,
-    },
-    { name: "gemini", label: "Google Gemini", variable: "GEMINI_API_KEY", page: "https://aistudio.google.com/apikey" },
-    { name: "openrouter", label: "OpenRouter", variable: "OPENROUTER_API_KEY", page: "https://openrouter.ai/keys" },
-    { name: "mistral", label: "Mistral", variable: "MISTRAL_API_KEY", page: "https://console.mistral.ai/api-keys" },
-    { name: "xai", label: "xAI", variable: "XAI_API_KEY", page: "https://console.x.ai" },
-    { name: "deepseek", label: "DeepSeek", variable: "DEEPSEEK_API_KEY", page: "https://platform.deepseek.com/api_keys" },
-    { name: "groq", label: "Groq", variable: "GROQ_API_KEY", page: "https://console.groq.com/keys" },
-    { name: "kimi", label: "Kimi", variable: "MOONSHOT_API_KEY", page: "https://platform.moonshot.ai/console/api-keys" },
-    { name: "qwen", label: "Qwen", variable: "DASHSCOPE_API_KEY", page: "https://bailian.console.alibabacloud.com" },
-    { name: "glm", label: "GLM", variable: "ZAI_API_KEY", page: "https://z.ai/manage-apikey/apikey-list" },
-    { name: "minimax", label: "MiniMax", variable: "MINIMAX_API_KEY", page: "https://platform.minimax.io" },
-    { name: "siliconflow", label: "SiliconFlow", variable: "SILICONFLOW_API_KEY", page: "https://cloud.siliconflow.com" },
-    { name: "ollama", label: "Ollama", local: "http://localhost:11434/v1/models" },
-    { name: "lmstudio", label: "LM Studio", local: "http://localhost:1234/v1/models" },
-    { name: "llamacpp", label: "llama.cpp", local: "http://localhost:8080/v1/models" },
-    { name: "vllm", label: "vLLM", local: "http://localhost:8000/v1/models" },
-];
+import type { FoundModel } from "../shared/messages.ts";
 
 /** A profile that the user has made in the editor. */
 export interface OwnProfile {
@@ -61,13 +13,17 @@ export interface OwnProfile {
     readonly provider: string;
     readonly key?: string;
     readonly model?: string;
-    readonly baseUrl?: string;
+    /** Further options of the profile by their names in settings, for example `baseUrl`. */
+    readonly options?: Readonly<Record<string, string>>;
     /** Whether conversations use it where nothing else can be asked. */
     readonly main: boolean;
 }
 
 /** The most profiles that are kept. */
 export const MOST_PROFILES = 50;
+
+/** The most models of a local server that are offered. */
+const MOST_LOCAL = 20;
 
 /** Reads the stored state; unreadable entries are left out. */
 export function readProfiles(text: string | undefined): OwnProfile[] {
@@ -86,9 +42,9 @@ function isProfile(value: unknown): value is OwnProfile {
     return typeof one?.name === "string" && typeof one.provider === "string" && typeof one.main === "boolean";
 }
 
-/** A name for a new profile of a provider. */
-export function freeName(provider: string, taken: readonly OwnProfile[]): string {
-    const names = new Set(taken.map(({ name }) => name));
+/** A name for a new profile of a provider that none of the taken ones has. */
+export function freeName(provider: string, taken: Iterable<string>): string {
+    const names = new Set(taken);
     for (let number = 1; ; number += 1) {
         const name = number === 1 ? provider : `${provider}-${number}`;
         if (!names.has(name)) return name;
@@ -107,19 +63,59 @@ export function withProfiles(options: Record<string, unknown>, profiles: readonl
     };
 }
 
-function optionsOf({ provider, key, model, baseUrl }: OwnProfile): Record<string, unknown> {
+function optionsOf({ provider, key, model, options }: OwnProfile): Record<string, unknown> {
     return {
+        ...options,
         provider,
         ...(key === undefined ? {} : { apiKey: key }),
         ...(model === undefined ? {} : { model }),
-        ...(baseUrl === undefined ? {} : { baseUrl }),
     };
 }
 
-/** The problems of a key that was typed; undefined when nothing is. */
+/** The problem of a key that was typed; undefined when it has none. */
 export function keyProblem(key: string): string | undefined {
     const text = key.trim();
     if (text === "") return "Paste the key.";
     if (/\s/.test(text)) return "A key has no spaces or line breaks.";
     return text.length > 4_096 ? "This is longer than any key." : undefined;
+}
+
+/** How a provider takes a key: from the user, from the user if they have one, or not at all. */
+export function keyUse({ needsKey, baseUrl }: SetupProvider): "required" | "optional" | "none" {
+    if (needsKey) return "required";
+    // Servers of this machine have a usual address; clouds and servers of the user's own have none, and may take a key.
+    return baseUrl === undefined ? "optional" : "none";
+}
+
+/** Keys in the environment and models of this machine that no usable profile has yet. */
+export function foundModels(providers: readonly SetupProvider[], servers: readonly ModelServer[]): FoundModel[] {
+    const ofEnvironment = providers
+        .filter(({ keyIsSet, inUse }) => keyIsSet && !inUse)
+        .map(({ id, label, keyVariable = "" }): FoundModel => ({ provider: id, label, detail: `${keyVariable} is set` }));
+    const local = servers.flatMap(({ provider, label, baseUrl, models }) =>
+        models
+            .filter(({ profile }) => profile === undefined)
+            .slice(0, MOST_LOCAL)
+            .map((model): FoundModel => ({
+                provider,
+                label,
+                model: model.name,
+                detail: [hostOf(baseUrl), ...servedFacts(model)].join(" · "),
+            })),
+    );
+    return [...ofEnvironment, ...local];
+}
+
+function hostOf(url: string): string {
+    return URL.canParse(url) ? new URL(url).host : url;
+}
+
+/** The facts that a server reports of a model, for people. */
+export function servedFacts({ contextWindow, tools, images, loaded }: ServedModel): string[] {
+    return [
+        contextWindow === undefined ? "" : `${contextWindow.toLocaleString("en-US")} tokens`,
+        tools === false ? "no tools" : "",
+        images === true ? "images" : "",
+        loaded === true ? "loaded" : "",
+    ].filter(Boolean);
 }

@@ -127,7 +127,7 @@ export interface FoundModel {
     provider: string;
     /** The same for people. */
     label: string;
-    /** The model; absent where the user is asked for it. */
+    /** The model; absent where the trial chooses one. */
     model?: string;
     /** Where it was found, for people. */
     detail: string;
@@ -186,10 +186,10 @@ export interface HostActions {
     };
     /** Asks for a key in the editor's own fields; the page never sees it. */
     addKey: { payload: Record<never, never>; result: { added: boolean } };
-    /** Looks for keys in the environment and for servers on this machine. */
-    findModels: { payload: Record<never, never>; result: { found: FoundModel[] } };
-    /** Uses a key or a server that was found. */
-    useModel: { payload: FoundModel; result: null };
+    /** Looks for keys in the environment and for servers on this machine; `fresh` also where they answered a moment ago. */
+    findModels: { payload: { fresh: boolean }; result: { found: FoundModel[] } };
+    /** Makes a profile of a found key or model, and returns its name; absent where the trial failed or the user gave up. */
+    useModel: { payload: FoundModel; result: { profile?: string } };
     /** Lets the user choose the program of the server; false when they chose none. */
     chooseServer: { payload: Record<never, never>; result: { chosen: boolean } };
     /** Opens the editor's own page about trust in the workspace. */

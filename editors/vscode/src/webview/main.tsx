@@ -14,12 +14,12 @@ import { App } from "./app/app.ts";
 import { AppContext } from "./app/context.ts";
 import { openList, refreshList, tellList } from "./app/list.ts";
 import { addPart, type KeptPrompt, put, restore, saveDraft, unsaved } from "./app/drafts.ts";
+import { loadModels } from "./app/models.ts";
 import { ask, handInWaiting } from "./app/prompt.ts";
 import { loaded, loadSession, showNewSession, showSession, takeEvent } from "./app/sessions.ts";
 import { redraw } from "./markdown/drawn.ts";
 import { Markdown } from "./markdown/Markdown.tsx";
 import { Boundary } from "./panels/Boundary.tsx";
-import { loadModels } from "./panels/Pickers.tsx";
 import { View } from "./View.tsx";
 
 /** The page state that the editor keeps: the session, for a tab that is made again, and words that no server has yet. */

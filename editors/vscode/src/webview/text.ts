@@ -93,6 +93,15 @@ export function ago(time: string, now: number): string {
     return `${Math.floor(minutes / 1_440)} d`;
 }
 
+/** The time until a moment, in the largest unit that fits: `45 s`, `12 min`, `3 h`, `2 days`. */
+export function until(time: string, now: number): string {
+    const seconds = Math.max(0, Math.ceil((Date.parse(time) - now) / 1_000));
+    if (seconds < 60) return `${seconds} s`;
+    if (seconds < 3_600) return `${Math.ceil(seconds / 60)} min`;
+    if (seconds < 172_800) return `${Math.ceil(seconds / 3_600)} h`;
+    return counted(Math.ceil(seconds / 86_400), "day");
+}
+
 /** `1 file`, `2 files`. */
 export function counted(count: number, one: string, many = `${one}s`): string {
     return `${count} ${count === 1 ? one : many}`;

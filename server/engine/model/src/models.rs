@@ -379,6 +379,12 @@ impl Models {
         self.profiles.values()
     }
 
+    /// The first usable profile of a model at an address.
+    #[must_use]
+    pub fn profile_of(&self, base_url: &str, model: &str) -> Option<&Profile> {
+        self.profiles().find(|profile| profile.base_url == base_url && profile.model == model)
+    }
+
     /// The profiles that cannot be used, by name.
     pub fn unusable(&self) -> impl Iterator<Item = &UnusableProfile> {
         self.unusable.values()

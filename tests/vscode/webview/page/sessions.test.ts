@@ -527,6 +527,7 @@ test("without a model the page says what is missing and how to mend it", () =>
         await chat.page.waitForSelector("text=Add a model to begin");
         await chat.page.getByText("Add a key…").first().click();
         await chat.acted("addKey");
+        chat.answers["useModel"] = { profile: "demo" };
         await chat.page.getByLabel("Use qwen3:8b").click();
         assert.deepEqual(await chat.acted("useModel"), {
             provider: "ollama",
@@ -534,10 +535,35 @@ test("without a model the page says what is missing and how to mend it", () =>
             model: "qwen3:8b",
             detail: "localhost:11434",
         });
+        await chat.page.waitForSelector("text=What should Kode do?");
+        await chat.page.locator(".composer-foot", { hasText: "demo" }).waitFor();
+    }));
+
+test("without a model a profile that works, the search and the doctor are at hand", () =>
+    inWorld({ environment: { ANTHROPIC_API_KEY: "", ANTHROPIC_BASE_URL: "" } }, async ({ chat }) => {
+        await chat.load();
+        await chat.page.waitForSelector("text=/no local server answered/");
         await chat.page.getByText("Run the doctor").click();
         await chat.acted("doctor");
+        await chat.page.getByText("Search this machine again").click();
+        await chat.told(
+            () => chat.actions.some(({ action, payload }) => action === "findModels" && (payload as { fresh: boolean }).fresh),
+            "a new search",
+        );
         await chat.page.getByLabel("Use demo").click();
         await chat.page.waitForSelector("text=What should Kode do?");
+        await chat.page.locator(".composer-foot", { hasText: "demo" }).waitFor();
+    }));
+
+test("the model picker offers models of this machine, and the session uses the chosen one", () =>
+    inWorld({}, async ({ chat }) => {
+        chat.answers["findModels"] = {
+            found: [{ provider: "ollama", label: "Ollama", model: "qwen3:8b", detail: "localhost:11434 · 40,960 tokens" }],
+        };
+        chat.answers["useModel"] = { profile: "demo" };
+        await chat.page.getByLabel(/^Model: /).click();
+        await chat.page.getByRole("option", { name: "qwen3:8b Ollama · localhost:11434 · 40,960 tokens" }).click();
+        assert.equal(((await chat.acted("useModel")) as { model: string }).model, "qwen3:8b");
         await chat.page.locator(".composer-foot", { hasText: "demo" }).waitFor();
     }));
 

@@ -621,6 +621,35 @@ test("the meter says what fills the window and what it cost", () =>
         assert.match(await chat.page.locator(".popover").innerText(), /tokens[\s\S]*Free[\s\S]*1 call/);
     }));
 
+test("the meter draws the provider's limits, and one that is nearly used up is on its button", () =>
+    inWorld(
+        {
+            programs: [
+                {
+                    steps: [
+                        {
+                            content: [text("Fine.")],
+                            headers: {
+                                "anthropic-ratelimit-unified-5h-utilization": "0.92",
+                                "anthropic-ratelimit-unified-5h-reset": String(Math.floor(Date.now() / 1_000) + 7_000),
+                                "anthropic-ratelimit-unified-7d-utilization": "0.4",
+                                "anthropic-ratelimit-unified-7d-reset": String(Math.floor(Date.now() / 1_000) - 60),
+                            },
+                        },
+                    ],
+                },
+            ],
+        },
+        async ({ chat }) => {
+            await chat.say("hello");
+            await chat.page.locator(".meter button", { hasText: "5 hours 92 %" }).click();
+            const row = chat.page.locator(".figures tr", { hasText: "5 hours" });
+            await row.locator("text=new in 2 h").waitFor();
+            assert.equal(await row.locator(".bar-front").getAttribute("width"), "92");
+            assert.equal(await chat.page.getByText("7 days").count(), 0, "the limit that was reset");
+        },
+    ));
+
 test("a compaction is begun from the meter and told", () =>
     inWorld({ programs: [plain] }, async ({ chat, server }) => {
         await chat.say("hello");

@@ -16,7 +16,7 @@ import type {
     SessionSummary,
 } from "kode-protocol";
 
-import type { HostState } from "../../shared/messages.ts";
+import type { FoundModel, HostState } from "../../shared/messages.ts";
 import type { Proposed } from "../cards/proposed.ts";
 import type { SessionView } from "../store/session.ts";
 
@@ -82,6 +82,8 @@ export interface AppState {
     /** Proposals of calls: as long as they wait, and after they were denied, so that it can be applied after all. */
     readonly proposals: ReadonlyMap<CallId, readonly Proposed[]>;
     readonly models: ListModelsResult | undefined;
+    /** Models that could be added, as the newest search found them; absent before the first. */
+    readonly found: readonly FoundModel[] | undefined;
     readonly list: SessionList;
     readonly listOpen: boolean;
     /** The pane instead of the conversation; absent for the conversation, or the list of sessions. */
@@ -108,6 +110,7 @@ export const INITIAL: AppState = {
     edits: undefined,
     proposals: new Map(),
     models: undefined,
+    found: undefined,
     list: { sessions: [], query: "", hits: [], archived: false, busy: false },
     listOpen: false,
     pane: undefined,

@@ -1,4 +1,4 @@
-// How full the context window is and of what, and what the session has taken.
+// How full the context window is and of what, what the session has taken, and how near the provider's limits are.
 //
 // Rule: only known shares are shown, and unknown costs say so.
 
@@ -7,6 +7,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { useApp, useSession } from "../app/context.ts";
 import { counted, dollars, exactLine, tokens } from "../text.ts";
+import { Limits, tightest } from "./Limits.tsx";
 
 const PARTS: Record<keyof ContextParts, string> = {
     systemPrompt: "System prompt",
@@ -24,6 +25,7 @@ export function Meter() {
     const context = useSession((view) => view.context);
     const cost = useSession((view) => view.cost);
     const output = useSession((view) => view.usage.outputTokens) ?? 0;
+    const tight = tightest(useSession((view) => view.limits) ?? []);
     const [open, setOpen] = useState(false);
     const [detail, setDetail] = useState<{ context: ContextUse; usage: SessionUsage }>();
     const box = useRef<HTMLDivElement>(null);
@@ -53,7 +55,11 @@ export function Meter() {
         });
     };
     const label =
-        [percent && `Context ${percent} full`, cost ? `cost ${dollars(cost)}` : ""]
+        [
+            percent && `Context ${percent} full`,
+            cost ? `cost ${dollars(cost)}` : "",
+            tight && `limit ${tight.name} ${tight.percent} % used`,
+        ]
             .filter(Boolean)
             .join(", ") || "Usage";
     return (
@@ -71,6 +77,11 @@ export function Meter() {
                 <Ring share={share ?? 0} />
                 <span class="unseen">Context window</span> <span>{percent || "usage"}</span>
                 {cost !== undefined && cost > 0 && <span class="cost roomy">{dollars(cost)}</span>}
+                {tight && (
+                    <span class="tight">
+                        {exactLine(tight.name)} {tight.percent} %
+                    </span>
+                )}
             </button>
             {open && (
                 <section class="popover" aria-label="Context and usage" tabIndex={-1}>
@@ -152,6 +163,7 @@ function Detail({
                     Compact now
                 </button>
             </div>
+            <Limits />
             <h3>This session</h3>
             <table class="figures">
                 <tbody>

@@ -4,9 +4,10 @@
 
 import type { EffortChoice, Mode, ModelInfo } from "kode-protocol";
 
-import type { App } from "../app/app.ts";
+import type { FoundModel } from "../../shared/messages.ts";
 import { useApp, useSelect, useSession } from "../app/context.ts";
 import { configure, modeLabel, MODES } from "../app/modes.ts";
+import { addModel, findModels, loadModels, addFound } from "../app/models.ts";
 import { exactLine, tokens } from "../text.ts";
 import { Icon } from "./Icon.tsx";
 import { type Choice, Menu } from "./Menu.tsx";
@@ -42,6 +43,7 @@ export function ModelPicker() {
     const app = useApp();
     const name = useSession((view) => view.model);
     const models = useSelect((state) => state.models);
+    const found = useSelect((state) => state.found) ?? [];
     const disabled = useSession((view) => view.following !== undefined) ?? false;
     const current = models?.models.find((model) => (name === undefined ? model.active : model.name === name));
     const shown = exactLine(current ? labelOf(current) : (name ?? "Model"));
@@ -49,15 +51,22 @@ export function ModelPicker() {
         <Menu
             label={`Model: ${shown}`}
             value={current?.name ?? ""}
-            choices={(models?.models ?? []).map(choiceOf)}
+            choices={[...(models?.models ?? []).map(choiceOf), ...found.map(foundChoice)]}
             side="up"
             disabled={disabled}
-            onOpen={() => void loadModels(app)}
+            onOpen={() => {
+                void loadModels(app);
+                void findModels(app, false);
+            }}
             opener={(open) => app.focus.set("model", open)}
-            onChoose={(value) => configure(app, { model: value })}
+            onChoose={(value) => {
+                const one = found.find((model) => keyOf(model) === value);
+                if (one) addFound(app, one);
+                else configure(app, { model: value });
+            }}
             footer={
                 <button type="button" class="menu-footer" onClick={() => void addModel(app)}>
-                    <Icon name="key" /> Add a key…
+                    <Icon name="key" /> Add a model…
                 </button>
             }
         >
@@ -87,9 +96,17 @@ function choiceOf(model: ModelInfo): Choice {
     };
 }
 
-async function addModel(app: App): Promise<void> {
-    await app.attempt(() => app.host.act("addKey", {}));
-    await loadModels(app);
+/** A value that no profile has: names of profiles have no spaces. */
+function keyOf({ provider, model = "" }: FoundModel): string {
+    return `${provider} ${model}`;
+}
+
+function foundChoice(found: FoundModel): Choice {
+    return {
+        value: keyOf(found),
+        label: exactLine(found.model ?? found.label),
+        detail: exactLine(`${found.label} · ${found.detail}`),
+    };
 }
 
 export function EffortPicker() {
@@ -116,9 +133,4 @@ export function EffortPicker() {
             {effort !== "auto" && <span class="menu-word roomy">{label}</span>}
         </Menu>
     );
-}
-
-/** Gets the list of models. */
-export function loadModels(app: App): Promise<boolean> {
-    return app.attempt(async () => app.set({ models: await app.host.request("agent/models/list", {}) }));
 }

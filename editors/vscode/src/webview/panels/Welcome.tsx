@@ -3,17 +3,16 @@
 // Rule: each model, key, file and session on it was found; nothing is invented.
 
 import type { ModelInfo } from "kode-protocol";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 
-import type { FoundModel } from "../../shared/messages.ts";
 import type { App } from "../app/app.ts";
 import { useApp, useSelect, useSession } from "../app/context.ts";
 import { put } from "../app/drafts.ts";
 import { openList, refreshList } from "../app/list.ts";
+import { addModel, findModels, addFound } from "../app/models.ts";
 import { configure } from "../app/modes.ts";
 import { exactLine, prose } from "../text.ts";
 import { Icon, Spinner } from "./Icon.tsx";
-import { loadModels } from "./Pickers.tsx";
 import { Mark } from "./Mark.tsx";
 import { SessionLink } from "./SessionLink.tsx";
 import { Words } from "./Words.tsx";
@@ -73,23 +72,20 @@ interface NoModelProps {
 
 function NoModel({ models, chosen }: NoModelProps) {
     const app = useApp();
-    const [found, find] = useFound(app);
+    const found = useSelect((state) => state.found);
+    useEffect(() => void findModels(app, false), [app]);
     const usable = models.filter(({ problem }) => !problem);
-    const isEmpty = found?.length === 0 && usable.length === 0;
+    const isEmpty = found?.length === 0;
     return (
         <section class="welcome" aria-label="Setup">
             <Mark />
             <h2>Add a model to begin</h2>
             <p>Paste the key of a provider. It is kept in the editor’s secret storage.</p>
             <div class="actions">
-                <button
-                    type="button"
-                    class="primary"
-                    onClick={() => void app.attempt(() => app.host.act("addKey", {}).then(() => loadModels(app)))}
-                >
+                <button type="button" class="primary" onClick={() => void addModel(app)}>
                     <Icon name="key" /> Add a key…
                 </button>
-                <button type="button" class="secondary" disabled={!found} onClick={find}>
+                <button type="button" class="secondary" disabled={!found} onClick={() => void findModels(app, true)}>
                     Search this machine again
                 </button>
             </div>
@@ -103,7 +99,7 @@ function NoModel({ models, chosen }: NoModelProps) {
             <ul class="setup-list">
                 {found?.map((one) => (
                     <Found key={`${one.provider} ${one.model ?? ""}`} name={one.model ?? one.label} detail={`${one.label} · ${one.detail}`}>
-                        {() => void app.attempt(() => app.host.act("useModel", one).then(() => loadModels(app)))}
+                        {() => addFound(app, one)}
                     </Found>
                 ))}
                 {usable.map(({ name, model, host, provider }) => (
@@ -121,19 +117,6 @@ function NoModel({ models, chosen }: NoModelProps) {
             <SetupLinks app={app} />
         </section>
     );
-}
-
-/** Looks for keys and servers once, and again on demand. */
-function useFound(app: App): [readonly FoundModel[] | undefined, () => void] {
-    const [found, setFound] = useState<readonly FoundModel[]>();
-    const find = () => {
-        setFound(undefined);
-        void app
-            .attempt(async () => setFound((await app.host.act("findModels", {})).found))
-            .then((done) => done || setFound([]));
-    };
-    useEffect(find, []);
-    return [found, find];
 }
 
 interface FoundProps {

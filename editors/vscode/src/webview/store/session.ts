@@ -13,6 +13,7 @@ import type {
     ItemId,
     ModelRetry,
     PermissionPrompt,
+    ProviderLimit,
     Question,
     SessionWriter,
     Snapshot,
@@ -113,6 +114,10 @@ export interface SessionView {
     readonly usage: Usage;
     readonly cost: number | undefined;
     readonly context: ContextView | undefined;
+    /** Tokens a second of the newest long answer; absent before one. */
+    readonly speed: number | undefined;
+    /** The provider's rate limits as it stated them last. */
+    readonly limits: readonly ProviderLimit[];
     readonly turn: TurnView | undefined;
     /** How turns ended, the newest last. */
     readonly ends: ReadonlyMap<TurnId, TurnView>;
@@ -161,6 +166,8 @@ export function sessionOf(snapshot: Snapshot): SessionView {
         usage: snapshot.usage,
         cost: snapshot.cost,
         context: context && { tokens: context.tokens, window: context.window, detail: context },
+        speed: undefined,
+        limits: [],
         turn: undefined,
         ends: new Map(),
         costs: new Map(),
@@ -362,6 +369,8 @@ const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
         ...view,
         turn: view.turn && { ...view.turn, tokens: view.turn.tokens + event.usage.outputTokens, streamed: 0 },
         retry: undefined,
+        speed: event.tokensPerSecond ?? view.speed,
+        limits: event.limits?.length ? event.limits : view.limits,
         context:
             event.contextTokens !== undefined && event.contextWindow !== undefined
                 ? { ...view.context, tokens: event.contextTokens, window: event.contextWindow }

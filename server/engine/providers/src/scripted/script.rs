@@ -103,6 +103,9 @@ pub struct ScriptStep {
     /// How many events go out before the gate; with none, not even the response's headers do.
     #[serde(default)]
     pub gate_after_events: usize,
+    /// Further headers of the response, for example the provider's rate limits.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
     /// How many requests in a row the step answers, at least 1.
     #[serde(default = "once")]
     pub repeat: usize,
@@ -136,6 +139,7 @@ impl Default for ScriptStep {
             chunk: DEFAULT_CHUNK,
             gate: None,
             gate_after_events: 0,
+            headers: BTreeMap::new(),
             repeat: 1,
             faults: Vec::new(),
         }

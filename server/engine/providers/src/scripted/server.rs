@@ -401,7 +401,9 @@ async fn play(
     if cut.is_none() {
         keep(&state, body, &answer, &conversation);
     }
-    deliver(&state, answer, is_streamed.then_some(framing), gate, cut)
+    let mut response = deliver(&state, answer, is_streamed.then_some(framing), gate, cut);
+    add_headers(&mut response, &step.headers);
+    response
 }
 
 /// Keeps a conversation with its answer, if the wire and the request want that.
@@ -459,12 +461,16 @@ fn status_fault(
         Some(Value::String(text)) => respond(status, "text/plain; charset=utf-8", full(text)),
         Some(body) => json_response(status, &body),
     };
+    add_headers(&mut response, headers);
+    response
+}
+
+fn add_headers(response: &mut Response<ServerBody>, headers: &BTreeMap<String, String>) {
     for (name, value) in headers {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
             response.headers_mut().insert(name, value);
         }
     }
-    response
 }
 
 /// Whether the client named this machine as the host; a page that rebinds its own name to it does not.
