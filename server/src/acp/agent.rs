@@ -153,14 +153,15 @@ impl AcpAgent {
         self.watch_settings();
     }
 
-    /// Deletes sessions that are older than the settings allow, at most once a day. Nothing waits for it.
+    /// Deletes sessions that are older than the settings allow, at most once a day, if a client that shows messages has
+    /// announced that. Nothing waits for it.
     fn start_cleanup(&self) {
         let (catalogue, policies) = (Arc::clone(self.engine.catalogue()), Arc::clone(&self.policies));
         tokio::spawn(async move {
             tokio::time::sleep(CLEANUP_DELAY).await;
             let cleaning = tokio::task::spawn_blocking(move || {
                 let days = policies.cleanup_days();
-                catalogue.clean_up(CleanupOptions { now: Timestamp::now(), days })
+                catalogue.clean_up(CleanupOptions { now: Timestamp::now(), days, announces: false })
             });
             match cleaning.await {
                 Ok(Ok(_)) => {}

@@ -95,8 +95,8 @@ pub(crate) fn start(
     Ok(agent)
 }
 
-/// Deletes sessions that are older than the settings allow, and unused copies of plugins, at most once a day; reports
-/// deleted sessions to the user. Nothing waits for it.
+/// Deletes sessions that are older than the settings allow, and unused copies of plugins, at most once a day; announces
+/// the first deletion a day ahead, and reports deleted sessions to the user. Nothing waits for it.
 fn start_cleanup(agent: &Agent) {
     let (catalogue, connection) = (Arc::clone(agent.engine.catalogue()), Arc::clone(&agent.connection));
     let policies = Arc::clone(&agent.policies);
@@ -104,7 +104,8 @@ fn start_cleanup(agent: &Agent) {
         tokio::time::sleep(CLEANUP_DELAY).await;
         let cleaning = tokio::task::spawn_blocking(move || {
             let days = policies.cleanup_days();
-            catalogue.clean_up(CleanupOptions { now: Timestamp::now(), days }).map(|done| (done, days))
+            let options = CleanupOptions { now: Timestamp::now(), days, announces: true };
+            catalogue.clean_up(options).map(|done| (done, days))
         });
         match cleaning.await {
             Ok(Ok((Some(cleaned), Some(days)))) if cleaned.sessions > 0 => {
@@ -116,6 +117,17 @@ fn start_cleanup(agent: &Agent) {
                     cleaned.bytes.div_ceil(1_000_000)
                 );
                 connection.client.show_message(MessageType::INFO, text).await;
+            }
+            Ok(Ok((Some(cleaned), Some(days)))) if cleaned.due + cleaned.due_files > 0 => {
+                let text = format!(
+                    "Kode: from tomorrow on, {} sessions ({} MB) and {} older outputs of commands will be deleted, because \
+                     `cleanupPeriodDays` in your settings is {days}. Set it to 0 to keep everything; archived \
+                     sessions stay.",
+                    cleaned.due,
+                    cleaned.due_bytes.div_ceil(1_000_000),
+                    cleaned.due_files,
+                );
+                connection.client.show_message(MessageType::WARNING, text).await;
             }
             Ok(Ok(_)) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the stored sessions were not cleaned up"),

@@ -18,9 +18,6 @@ pub const COMPACT_THRESHOLD: f64 = 0.8;
 /// otherwise.
 pub const TODO_REMINDER_ROUNDS: u32 = 10;
 
-/// Days after which an unused session is deleted, unless the settings say otherwise.
-pub const CLEANUP_DAYS: u32 = 30;
-
 /// How the user wants the agent to work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preferences {
@@ -135,7 +132,7 @@ impl Default for Preferences {
             project_overview: true,
             session_titles: None,
             language_servers_on_path: true,
-            cleanup_days: Some(CLEANUP_DAYS),
+            cleanup_days: None,
             todo_reminder_rounds: TODO_REMINDER_ROUNDS,
         }
     }

@@ -1,7 +1,9 @@
 //! Cleanup of old sessions, and of unused files of others.
 //!
 //! Rule: it is done at most once a day, by one process. Sessions that are archived, that are open anywhere, or that cannot
-//! be read are not deleted.
+//! be read are not deleted. Nothing is deleted before a cleanup has announced it, a day or more ahead.
+
+#![expect(clippy::disallowed_methods, reason = "it notes its own announcements")]
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -23,6 +25,9 @@ const INTERVAL: SignedDuration = SignedDuration::from_hours(24);
 /// Says when it was cleaned up last.
 const MARK: &str = ".cleaned";
 
+/// The period whose deletions were announced, in days.
+const ANNOUNCED: &str = ".announced";
+
 /// The most files that are removed while a journal is locked: a process that loads the session waits for a moment only.
 const REMOVED_AT_ONCE: usize = 32;
 
@@ -36,6 +41,29 @@ pub struct CleanupOptions {
     pub now: Timestamp,
     /// The days without use after which a session is deleted; `None` means never.
     pub days: Option<u32>,
+    /// Whether the caller shows the user an announcement. Without it, a cleanup deletes only what was announced before.
+    pub announces: bool,
+}
+
+/// What is done with sessions that are old.
+#[derive(Clone, Copy)]
+struct CleanupPlan {
+    now: Timestamp,
+    /// Files that have changed since then are searched.
+    since: Timestamp,
+    /// The age from which a session is old; `None` without one.
+    age: Option<Duration>,
+    /// Whether old sessions are deleted; otherwise they are counted.
+    deletes: bool,
+}
+
+/// The result for one session.
+enum SessionCleanup {
+    Kept,
+    /// Its size in bytes.
+    Deleted(u64),
+    /// It is old, and its deletion was not announced. Its size in bytes.
+    Due(u64),
 }
 
 /// The result of a cleanup.
@@ -47,6 +75,12 @@ pub struct CleanupReport {
     pub files: u64,
     /// The room that all of it took, in bytes.
     pub bytes: u64,
+    /// Sessions that the next cleanups will delete; only in the cleanup that announces it.
+    pub due: u64,
+    /// The room that those sessions take, in bytes.
+    pub due_bytes: u64,
+    /// Old output of commands in other sessions that the next cleanups will delete; as `due`.
+    pub due_files: u64,
 }
 
 impl Catalogue {
@@ -75,11 +109,24 @@ impl Catalogue {
         write_mark(&mut mark, options.now)?;
         // Later files were not read yet, or were too young.
         let since = last.and_then(|last| last.checked_sub(INTERVAL).ok()).unwrap_or(Timestamp::MIN);
+        let announced = announced_days(&self.root.join(ANNOUNCED))?;
+        let plan = CleanupPlan {
+            now: options.now,
+            since,
+            age: options.days.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60)),
+            deletes: options.days.is_some_and(|days| announced.is_some_and(|announced| announced <= days)),
+        };
         let mut cleaned = CleanupReport::default();
         // Whether one was archived is known only when all of it was read.
         self.close_gaps(&WorkspaceFilter::All);
         for workspace in self.folders_of(&WorkspaceFilter::All) {
-            self.clean_workspace(&workspace, options, since, &mut cleaned);
+            self.clean_workspace(&workspace, plan, &mut cleaned);
+        }
+        match options.days {
+            Some(days) if options.announces && cleaned.due + cleaned.due_files > 0 => {
+                std::fs::write(self.root.join(ANNOUNCED), format!("{days}\n"))?;
+            }
+            _ => cleaned = CleanupReport { due: 0, due_bytes: 0, due_files: 0, ..cleaned },
         }
         tracing::info!(
             sessions = cleaned.sessions,
@@ -90,14 +137,8 @@ impl Catalogue {
         Ok(Some(cleaned))
     }
 
-    fn clean_workspace(
-        &self,
-        workspace: &Path,
-        options: CleanupOptions,
-        since: Timestamp,
-        cleaned: &mut CleanupReport,
-    ) {
-        let now = SystemTime::from(options.now);
+    fn clean_workspace(&self, workspace: &Path, plan: CleanupPlan, cleaned: &mut CleanupReport) {
+        let now = SystemTime::from(plan.now);
         let mut swept = SweepReport::default();
         trash(workspace, TRASH_PREFIX).iter().for_each(|trash| empty(trash));
         // A fork that is being written takes no hour.
@@ -110,70 +151,91 @@ impl Catalogue {
             folder.look(workspace);
             folder.entries().map(|(name, entry)| (name.clone(), entry.clone())).collect()
         };
-        let age = options.days.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60));
         for (name, entry) in entries {
             let folder = workspace.join(&name);
-            let cleaning = clean_session(self, &folder, &entry, (age, since), options.now, &mut swept);
-            match cleaning {
-                Ok(None) => {}
-                Ok(Some(bytes)) => {
+            match clean_session(self, &folder, &entry, plan, &mut swept) {
+                Ok(SessionCleanup::Kept) => {}
+                Ok(SessionCleanup::Deleted(bytes)) => {
                     tracing::info!(session = name, title = entry.digest.title, "deleted an old session");
                     cleaned.sessions += 1;
                     cleaned.bytes += bytes;
+                }
+                Ok(SessionCleanup::Due(bytes)) => {
+                    cleaned.due += 1;
+                    cleaned.due_bytes += bytes;
                 }
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
                 Err(error) => tracing::warn!(%error, session = name, "a session was not cleaned up"),
             }
         }
         cleaned.files += swept.files;
+        cleaned.due_files += swept.due;
         cleaned.bytes += swept.bytes;
     }
 }
 
-/// Deletes a session and returns its size, or removes its unused files.
+/// Deletes an old session, or removes the unused files of another.
 fn clean_session(
     catalogue: &Catalogue,
     folder: &Path,
     entry: &IndexEntry,
-    (age, since): (Option<Duration>, Timestamp),
-    now: Timestamp,
+    plan: CleanupPlan,
     swept: &mut SweepReport,
-) -> io::Result<Option<u64>> {
+) -> io::Result<SessionCleanup> {
     let is_old = |touched: Timestamp| {
-        age.is_some_and(|age| {
-            now.duration_since(touched) > SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX)
+        plan.age.is_some_and(|age| {
+            plan.now.duration_since(touched) > SignedDuration::try_from(age).unwrap_or(SignedDuration::MAX)
         })
     };
     let touched = entry.modified().max(entry.updated());
     let is_kept = entry.digest.archived || entry.digest.has_gap || entry.problem.is_some();
-    let is_deleted = is_old(touched) && !is_kept;
-    let now = SystemTime::from(now);
-    let outputs: Vec<_> = match age.filter(|_| !entry.digest.archived) {
+    if is_old(touched) && !is_kept {
+        let bytes = SessionSize::of(folder).total;
+        let Some(_held) = hold_untouched(&folder.join(JOURNAL), entry)? else {
+            return Ok(SessionCleanup::Kept);
+        };
+        if !plan.deletes {
+            return Ok(SessionCleanup::Due(bytes));
+        }
+        return catalogue.discard(folder).map(|()| SessionCleanup::Deleted(bytes));
+    }
+    let now = SystemTime::from(plan.now);
+    let mut outputs: Vec<_> = match plan.age.filter(|_| !entry.digest.archived) {
         Some(age) => old_files(&folder.join(OUTPUT), age, now).collect(),
         None => Vec::new(),
     };
-    if !is_deleted && outputs.is_empty() && touched < since {
-        return Ok(None);
+    if !plan.deletes {
+        swept.due += outputs.len() as u64;
+        outputs.clear();
+    }
+    if outputs.is_empty() && touched < plan.since {
+        return Ok(SessionCleanup::Kept);
     }
     let journal = folder.join(JOURNAL);
-    if is_deleted {
-        let bytes = SessionSize::of(folder).total;
-        let Some(_held) = hold_untouched(&journal, entry)? else { return Ok(None) };
-        return catalogue.discard(folder).map(|()| Some(bytes));
-    }
     // An open session is not searched. The search takes long and runs without the lock.
     if hold_untouched(&journal, entry)?.is_none() {
-        return Ok(None);
+        return Ok(SessionCleanup::Kept);
     }
     let gone: Vec<_> = outputs.into_iter().chain(needless(folder, now)?).collect();
     for (at, some) in gone.chunks(REMOVED_AT_ONCE).enumerate() {
         if at > 0 {
             std::thread::sleep(PAUSE);
         }
-        let Some(_held) = hold_untouched(&journal, entry)? else { return Ok(None) };
+        let Some(_held) = hold_untouched(&journal, entry)? else { break };
         some.iter().for_each(|path| remove(path, swept));
     }
-    Ok(None)
+    Ok(SessionCleanup::Kept)
+}
+
+/// The period whose deletions were announced; `None` before any was.
+fn announced_days(file: &Path) -> io::Result<Option<u32>> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(text.trim().parse().ok()),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Locks a journal that has not changed since it was searched.

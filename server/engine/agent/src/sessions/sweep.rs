@@ -32,6 +32,8 @@ pub(crate) struct SweepReport {
     pub(crate) files: u64,
     /// Their bytes.
     pub(crate) bytes: u64,
+    /// Files that are old enough, whose deletion was not announced.
+    pub(crate) due: u64,
 }
 
 /// Sweeps the folder of a session, whose journal the caller holds.

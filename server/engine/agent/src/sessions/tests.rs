@@ -353,7 +353,7 @@ fn a_delete_that_was_broken_off_leaves_nothing_in_the_list_and_no_room_taken() {
     let trash = folder.with_file_name(".trash-ses_1-0");
     fs::rename(folder, &trash).unwrap();
     assert!(home.ids().is_empty());
-    let options = CleanupOptions { now: Timestamp::now(), days: None };
+    let options = CleanupOptions { now: Timestamp::now(), days: None, announces: true };
     home.catalogue().clean_up(options).unwrap().unwrap();
     assert!(!trash.exists());
 }
@@ -523,9 +523,10 @@ fn only_old_sessions_go_and_none_that_is_open_put_away_or_damaged() {
     let catalogue = home.catalogue();
     catalogue.archive(&home.here(), &SessionId::from_external("ses_away"), true).unwrap();
     let _open = Journal::open(&home.journal("ses_open")).unwrap();
-    let clean =
-        |days, period| catalogue.clean_up(CleanupOptions { now: in_days(days), days: period }).unwrap();
-    assert_eq!(clean(29, Some(30)).unwrap().sessions, 0);
+    let clean = |days, period| {
+        catalogue.clean_up(CleanupOptions { now: in_days(days), days: period, announces: true }).unwrap()
+    };
+    assert_eq!(clean(29, Some(30)).unwrap(), CleanupReport::default());
     assert_eq!(clean(29, Some(30)), None, "once a day");
     #[cfg(unix)]
     {
@@ -533,8 +534,14 @@ fn only_old_sessions_go_and_none_that_is_open_put_away_or_damaged() {
         assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mark.permissions()) & 0o777, 0o600);
     }
     assert_eq!(clean(31, None).unwrap().sessions, 0, "never");
-    let cleaned = clean(33, Some(30)).unwrap();
-    assert_eq!(cleaned.sessions, 1);
+    let announced = clean(33, Some(30)).unwrap();
+    assert_eq!((announced.sessions, announced.due), (0, 1), "it is announced first");
+    assert!(announced.due_bytes > 0);
+    let unseen = CleanupOptions { now: in_days(34), days: Some(20), announces: false };
+    let unseen = catalogue.clean_up(unseen).unwrap().unwrap();
+    assert_eq!((unseen.sessions, unseen.due), (0, 0), "a shorter period was not announced");
+    let cleaned = clean(35, Some(30)).unwrap();
+    assert_eq!((cleaned.sessions, cleaned.due), (1, 0));
     assert!(cleaned.bytes > 0);
     let mut left: Vec<_> = session_names(&catalogue.folder(&home.workspace())).collect();
     left.sort();
@@ -555,7 +562,10 @@ fn only_contents_that_no_line_names_go_when_they_are_old_and_nobody_has_the_sess
     fs::create_dir(folder.join("output")).unwrap();
     fs::write(folder.join("output/call.txt"), "put out").unwrap();
     let catalogue = home.catalogue();
-    let clean = |now| catalogue.clean_up(CleanupOptions { now, days: Some(30) }).unwrap().unwrap();
+    let clean = |now| {
+        let options = CleanupOptions { now, days: Some(30), announces: true };
+        catalogue.clean_up(options).unwrap().unwrap()
+    };
     assert_eq!(clean(Timestamp::now()).files, 0, "all of it is young");
     let held = Journal::open(&path).unwrap();
     assert_eq!(clean(in_days(2)).files, 0, "it is open");
@@ -572,6 +582,8 @@ fn only_contents_that_no_line_names_go_when_they_are_old_and_nobody_has_the_sess
     assert!(!folder.join(".tmp-half").exists() && folder.join("output/call.txt").exists());
     // Used again since, so that its output alone is old.
     touch(39);
-    assert_eq!(clean(in_days(40)).files, 1);
+    let announced = clean(in_days(40));
+    assert_eq!((announced.files, announced.due_files), (0, 1), "it is announced first");
+    assert_eq!(clean(in_days(41)).files, 1);
     assert!(path.exists() && !folder.join("output/call.txt").exists());
 }

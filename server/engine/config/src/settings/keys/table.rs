@@ -250,9 +250,8 @@ pub const KEYS: &[Key] = &[
         "cleanupPeriodDays",
         ANY_NUMBER,
         Own,
-        "Days after which an unused session is deleted; 0 is never",
-    )
-    .by_default("30"),
+        "Days after which an unused session is deleted; without it or with 0, never",
+    ),
     behavior("sessionTitles", Switch, Loosens, "Whether a model is asked for titles of sessions"),
     interface("respectGitignore", Switch, Everywhere, "Whether `@` offers no ignored files")
         .by_default("true"),
