@@ -129,10 +129,11 @@ const HISTORIES: [&str; 15] = [
 ];
 
 /// Below the home folder: settings, keys and transcripts of agents and editors.
-const OF_AGENTS: [&str; 32] = [
+const OF_AGENTS: [&str; 33] = [
     ".kode",
     ".kode.json",
     ".kode-ls",
+    ".config/kode-ls",
     ".claude",
     ".claude.json",
     ".claude.json.backup",
@@ -165,7 +166,7 @@ const OF_AGENTS: [&str; 32] = [
 ];
 
 /// The folders of agents whose skills, commands and instructions are seen nevertheless.
-const AGENTS: [&str; 4] = [".kode", ".kode-ls", ".claude", ".blade"];
+const AGENTS: [&str; 5] = [".kode", ".kode-ls", ".config/kode-ls", ".claude", ".blade"];
 
 /// The visible files of these folders: they are written for models.
 const SHOWN: [&str; 11] = [

@@ -80,7 +80,7 @@ const NAMES: [&str; 63] = [
 const SUFFIXES: [&str; 1] = [".code-workspace"];
 
 /// Places below the home folder that steer programs there.
-pub const AT_HOME: [&str; 12] = [
+pub const AT_HOME: [&str; 13] = [
     ".config/fish",
     ".config/zsh",
     ".config/git",
@@ -89,6 +89,7 @@ pub const AT_HOME: [&str; 12] = [
     ".config/autostart",
     ".config/systemd",
     ".config/environment.d",
+    ".config/kode-ls",
     ".pam_environment",
     ".tmux.conf",
     ".emacs",

@@ -32,10 +32,11 @@ mod write;
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::extension::FOLDERS;
+use crate::extension::places::{OWN, XDG_NAME, user_folder};
 use crate::plugin::installed::{InstalledPlugins, PluginPaths};
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{
@@ -56,15 +57,7 @@ pub use trust::{ApprovedTrust, PendingTrust, Trust, TrustRequest, TrustState, Tr
 pub use values::{SandboxSettings, SensitiveFile, SettingsValues, SourcedValue, StatedPreferences};
 pub use write::{SettingsScope, WriteOutcome};
 
-/// The folders of settings in a workspace or a home, the strongest first, each with the variable that names another
-/// place for the user's.
-const FOLDERS: [(&str, Option<&str>); 4] = [
-    (".kode-ls", Some("KODE_LS_CONFIG_DIR")),
-    (".kode", Some("KODE_CONFIG_DIR")),
-    (".claude", Some("CLAUDE_CONFIG_DIR")),
-    (".blade", None),
-];
-/// How many of these folders are ours to write into.
+/// How many of the folders of settings are ours to write into.
 const OWN_FOLDERS: usize = 2;
 /// The file that is for everyone who works here.
 const SHARED: &str = "settings.json";
@@ -226,8 +219,8 @@ struct SettingsFile<'a> {
 }
 
 impl SettingsSources {
-    /// The usual places: the workspace folders, the user's folders beneath home or where the environment names them,
-    /// and the administrator's file. Settings in the environment that are no absolute path are ignored.
+    /// The usual places: the workspace folders, the user's folders as [`user_folder`] finds them, and the administrator's
+    /// file.
     #[must_use]
     pub fn new(
         roots: Vec<AbsPath>,
@@ -235,18 +228,8 @@ impl SettingsSources {
         state: AbsPath,
         environment: &dyn Fn(&str) -> Option<OsString>,
     ) -> Self {
-        let folder = |(name, variable): (&str, Option<&str>)| {
-            let named = variable.and_then(environment).filter(|value| !value.is_empty()).map(PathBuf::from);
-            match named.map(AbsPath::new) {
-                Some(Ok(folder)) => Some(folder),
-                Some(Err(error)) => {
-                    tracing::warn!(%error, ?variable, "a folder of settings is ignored");
-                    home.as_ref().map(|home| home.join(name))
-                }
-                None => home.as_ref().map(|home| home.join(name)),
-            }
-        };
-        let user_folders = FOLDERS.into_iter().filter_map(folder).collect();
+        let user_folders =
+            FOLDERS.iter().filter_map(|name| user_folder(name, home.as_ref(), environment)).collect();
         let managed = AbsPath::new(MANAGED).ok();
         let editor = EditorSettings::default();
         let trust = Arc::new(Trust::new(&state, editor.clone()));
@@ -281,6 +264,7 @@ impl SettingsSources {
                 message: format!("Nothing this workspace asks for counts as approved: {error}."),
             });
         }
+        settings.problems.extend(self.unread_folder());
         for candidate in self.candidates().filter(|candidate| candidate.layer < SettingsLayer::CommandLine) {
             self.take(&candidate, &installed, &mut settings);
         }
@@ -297,6 +281,21 @@ impl SettingsSources {
         settings.settle_plugins(&installed);
         settings.settle_servers(self.trust.is_distrusted());
         settings
+    }
+
+    /// The report of settings in `~/.kode-ls` that the XDG folder hides.
+    fn unread_folder(&self) -> Option<SettingsProblem> {
+        let (used, home) = (self.user_folders.first()?, self.home.as_ref()?);
+        let file = home.join(OWN).join(SHARED);
+        let is_hidden = used.file_name() == XDG_NAME && file.as_path().exists();
+        is_hidden.then(|| SettingsProblem {
+            message: format!(
+                "{file} is not read, because {used} is there. Move the settings into that folder."
+            ),
+            file: Some(file),
+            place: None,
+            severity: ProblemSeverity::Warning,
+        })
     }
 
     /// Whether any file has changed, come or gone since these settings were loaded from here. Checks each without reading it.
@@ -323,7 +322,7 @@ impl SettingsSources {
     #[must_use]
     pub fn plugins(&self) -> PluginPaths {
         let place = |folder: &str| {
-            let at = FOLDERS.iter().position(|(name, _)| *name == folder);
+            let at = FOLDERS.iter().position(|name| *name == folder);
             // Without a home folder the others may be any of them.
             let is_whole = self.user_folders.len() == FOLDERS.len();
             at.filter(|_| is_whole).map(|at| self.user_folders[at].join(PLUGINS))
@@ -341,7 +340,7 @@ impl SettingsSources {
         });
         let of_workspace = |layer, name: &'static str| {
             self.roots.iter().flat_map(move |root| {
-                FOLDERS.iter().map(move |(folder, _)| SettingsFile {
+                FOLDERS.iter().map(move |folder| SettingsFile {
                     file: root.join(folder).join(name),
                     layer,
                     root: root.clone(),

@@ -5,6 +5,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a variable names the folder of the settings")]
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +14,12 @@ use serde::{Deserialize, Serialize};
 use crate::extension::FOLDERS;
 use crate::plugin::{Folders, Plugin};
 use kode_base::paths::AbsPath;
+
+/// The folder of kode-ls itself in a workspace, and in a home without an XDG folder of it.
+pub(crate) const OWN: &str = ".kode-ls";
+
+/// Its name in the XDG folder of settings.
+pub(crate) const XDG_NAME: &str = "kode-ls";
 
 /// Where an administrator's files lie.
 pub(crate) const MANAGED: &str = "/etc/kode-ls";
@@ -217,17 +224,32 @@ impl ExtensionFolders {
 
 /// The folders of the user's own files, the strongest first: where the environment names them, else beneath home.
 pub(crate) fn user_folders(home: Option<&AbsPath>) -> Vec<AbsPath> {
-    let named = |folder: &str| {
-        let variable = match folder {
-            ".kode-ls" => "KODE_LS_CONFIG_DIR",
-            ".kode" => "KODE_CONFIG_DIR",
-            ".claude" => "CLAUDE_CONFIG_DIR",
-            _ => return None,
-        };
-        std::env::var_os(variable).and_then(|named| AbsPath::new(PathBuf::from(named)).ok())
+    let environment = |name: &str| std::env::var_os(name);
+    FOLDERS.iter().filter_map(|folder| user_folder(folder, home, &environment)).collect()
+}
+
+/// One of the user's folders. That of kode-ls itself is `kode-ls` in the XDG folder of settings where that is there, else
+/// `.kode-ls` beneath home; a variable that names a place wins. A variable that is no absolute path is ignored.
+pub(crate) fn user_folder(
+    folder: &str,
+    home: Option<&AbsPath>,
+    environment: &dyn Fn(&str) -> Option<OsString>,
+) -> Option<AbsPath> {
+    let named = |variable: &str| {
+        let value = environment(variable).filter(|value| !value.is_empty())?;
+        let place = AbsPath::new(PathBuf::from(value));
+        place.inspect_err(|error| tracing::warn!(%error, variable, "a folder of settings is ignored")).ok()
     };
-    let beneath = |folder: &str| home.map(|home| home.join(folder));
-    FOLDERS.iter().filter_map(|folder| named(folder).or_else(|| beneath(folder))).collect()
+    let beneath = || home.map(|home| home.join(folder));
+    match folder {
+        OWN => named("KODE_LS_CONFIG_DIR").or_else(|| {
+            let base = named("XDG_CONFIG_HOME").or_else(|| home.map(|home| home.join(".config")));
+            base.map(|base| base.join(XDG_NAME)).filter(|place| place.as_path().is_dir()).or_else(beneath)
+        }),
+        ".kode" => named("KODE_CONFIG_DIR").or_else(beneath),
+        ".claude" => named("CLAUDE_CONFIG_DIR").or_else(beneath),
+        _ => beneath(),
+    }
 }
 
 /// The folder and those it lies in, up to that of its repository, the nearest first; the folder alone when it is in none.

@@ -12,6 +12,7 @@ use super::lock::Lock;
 use super::text::{OPTIONS, SettingsText, is_absence};
 use super::trust::TrustRequest;
 use super::{CONFIG, FOLDERS, LOCAL, OWN_FOLDERS, SHARED, SettingsError, SettingsSources};
+use crate::extension::places::XDG_NAME;
 use kode_base::atomic;
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{Behavior, Rule, places};
@@ -54,7 +55,8 @@ pub struct WriteOutcome {
 }
 
 impl SettingsSources {
-    /// The file that rules of a scope are written into: `.kode-ls`'s where there is one, else `.kode`'s.
+    /// The file that rules of a scope are written into: `.kode-ls`'s where there is one, else that of the XDG folder where
+    /// this folder is there, else `.kode`'s.
     ///
     /// # Errors
     /// [`SettingsError::NoPlace`] without a workspace folder or a home.
@@ -63,13 +65,14 @@ impl SettingsSources {
         let folders: Vec<AbsPath> = match scope {
             SettingsScope::Local | SettingsScope::Project => {
                 let root = self.roots.first().ok_or(SettingsError::NoPlace(scope.name()))?;
-                FOLDERS.iter().take(OWN_FOLDERS).map(|(folder, _)| root.join(folder)).collect()
+                FOLDERS.iter().take(OWN_FOLDERS).map(|folder| root.join(folder)).collect()
             }
             SettingsScope::User => self.user_folders.iter().take(OWN_FOLDERS).cloned().collect(),
         };
         let files: Vec<AbsPath> = folders.iter().map(|folder| folder.join(name)).collect();
         let present = files.iter().find(|file| file.as_path().symlink_metadata().is_ok());
-        present.or(files.last()).cloned().ok_or(SettingsError::NoPlace(scope.name()))
+        let of_xdg = folders.iter().position(|folder| folder.file_name() == XDG_NAME).map(|at| &files[at]);
+        present.or(of_xdg).or(files.last()).cloned().ok_or(SettingsError::NoPlace(scope.name()))
     }
 
     /// Writes a rule into the file of a scope, and approves it where it has to be. Blocks on the disk.
@@ -203,7 +206,7 @@ impl SettingsSources {
     fn owner(&self, file: &AbsPath) -> Result<(AbsPath, bool), SettingsError> {
         let own = || FOLDERS.iter().take(OWN_FOLDERS);
         for root in &self.roots {
-            let is_one = |name| own().any(|(folder, _)| *file == root.join(folder).join(name));
+            let is_one = |name| own().any(|folder| *file == root.join(folder).join(name));
             if is_one(LOCAL) || is_one(SHARED) || is_one(CONFIG) {
                 return Ok((root.clone(), false));
             }
@@ -273,7 +276,7 @@ fn same(node: &CstNode, rule: &Rule) -> Option<String> {
 pub(super) fn own_files(sources: &SettingsSources, scope: SettingsScope) -> Vec<AbsPath> {
     let root = sources.roots.first();
     let of_root =
-        || FOLDERS.iter().take(OWN_FOLDERS).filter_map(move |(folder, _)| root.map(|root| root.join(folder)));
+        || FOLDERS.iter().take(OWN_FOLDERS).filter_map(move |folder| root.map(|root| root.join(folder)));
     let in_each = |folders: &[AbsPath], names: &[&str]| {
         let files = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
         files.collect::<Vec<_>>()

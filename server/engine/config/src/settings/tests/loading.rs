@@ -407,6 +407,34 @@ fn the_environment_names_other_folders_of_the_user() {
 }
 
 #[test]
+fn the_xdg_folder_wins_over_that_beneath_home_where_it_is_there_and_the_hidden_one_is_reported() {
+    let mut fixture = Fixture::new();
+    let (home, xdg) = (fixture.path("home"), fixture.path("xdg"));
+    let first = |variables: &[(&str, &AbsPath)]| {
+        let environment = |name: &str| {
+            let named = variables.iter().find(|(variable, _)| *variable == name);
+            named.map(|(_, place)| place.as_path().as_os_str().to_owned())
+        };
+        SettingsSources::new(vec![], Some(home.clone()), fixture.path("state"), &environment)
+    };
+    assert_eq!(first(&[]).user_folders[0], home.join(".kode-ls"), "neither is there");
+    fs::create_dir_all(home.join(".config/kode-ls").as_path()).unwrap();
+    assert_eq!(first(&[]).user_folders[0], home.join(".config/kode-ls"));
+    assert_eq!(first(&[("XDG_CONFIG_HOME", &xdg)]).user_folders[0], home.join(".kode-ls"), "it is not there");
+    fs::create_dir_all(xdg.join("kode-ls").as_path()).unwrap();
+    let sources = first(&[("XDG_CONFIG_HOME", &xdg)]);
+    assert_eq!(sources.user_folders[0], xdg.join("kode-ls"));
+    assert_eq!(sources.file(SettingsScope::User).unwrap(), xdg.join("kode-ls/settings.json"));
+    let own = fixture.path("own");
+    let both = [("XDG_CONFIG_HOME", &xdg), ("KODE_LS_CONFIG_DIR", &own)];
+    assert_eq!(first(&both).user_folders[0], own, "the variable of kode-ls itself wins");
+    fixture.write("home/.kode-ls/settings.json", "{}");
+    fixture.sources = sources;
+    let problems = fixture.load().problems;
+    assert!(problems.iter().any(|problem| problem.message.contains("is not read, because")), "{problems:?}");
+}
+
+#[test]
 fn in_the_home_folder_the_users_files_are_the_users() {
     let mut fixture = Fixture::new();
     fixture.sources.roots = vec![fixture.path("home")];
