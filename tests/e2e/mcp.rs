@@ -3,6 +3,7 @@
 mod auth;
 mod changes;
 mod faults;
+mod many;
 mod of_agents;
 mod real;
 

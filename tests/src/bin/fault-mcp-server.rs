@@ -78,6 +78,15 @@ fn tools(version: u32) -> Value {
     json!({ "tools": tools })
 }
 
+/// The number of further tools of a server that has many.
+const MANY: usize = 100;
+
+fn one_of_many(number: usize) -> Value {
+    let description =
+        format!("Does the work of number {number}. {}", "It has much to say about that. ".repeat(30));
+    json!({ "name": format!("many_{number}"), "description": description, "inputSchema": { "type": "object" } })
+}
+
 /// The request to the client, and which call waits for the answer.
 struct Server {
     how: String,
@@ -103,6 +112,9 @@ impl Server {
             }
             Some("tools/list") => {
                 let mut listed = tools(self.version);
+                if self.how == "many" {
+                    listed["tools"].as_array_mut().unwrap().extend((0..MANY).map(one_of_many));
+                }
                 if self.how == "undescribed" {
                     listed["tools"][0].as_object_mut().unwrap().remove("description");
                 }
@@ -199,6 +211,7 @@ impl Server {
                 send(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
                 answer(id, text("changed"));
             }
+            other if other.starts_with("many_") => answer(id, text(&format!("{other} was called"))),
             other => answer(id, text(&format!("there is no {other}"))),
         }
     }

@@ -25,7 +25,7 @@ use kode_model::profile::Profile;
 use kode_model::{ModelRequest, ToolDeclaration};
 use kode_tool::OfferContext;
 use meter::Meters;
-use needs::ContextRoom;
+use needs::{ContextRoom, NeededTools};
 use reminders::Reminders;
 use system::{SystemPrompt, system_prompt};
 
@@ -116,22 +116,30 @@ impl ContextBuilder {
             catalog: &catalog,
             is_denied: &is_denied,
             agents: &agents,
-            by_need: room != ContextRoom::Ample,
+            by_need: matches!(room, ContextRoom::Small(_)),
             takes_patches,
         };
-        let tools = conversation.tools.declarations_for(&offering);
+        let mut tools = conversation.tools.declarations_for(&offering);
+        let by_need = room.is_by_need(&tools);
+        if by_need && !offering.by_need {
+            tools = conversation.tools.declarations_for(&OfferContext { by_need, ..offering });
+        }
         let servers = self.servers.all().instructions();
         let prompt = |further: &str| {
             let (assignment, most) = (conversation.assignment.as_ref(), needs::overview_tokens(room));
             system_prompt(&state, assignment, &instructions, (&servers, further), most)
         };
-        if room == ContextRoom::Ample {
+        if !by_need {
             return (prompt(""), tools);
         }
-        let (tools, left_out): (Vec<_>, Vec<_>) =
-            tools.into_iter().partition(|tool| needs::is_needed(&tool.name, &needed));
-        let prompt = needs::fit(prompt(&needs::further(&left_out)), room);
-        (prompt, tools.into_iter().map(needs::shortened).collect())
+        let NeededTools { declared, left_out } = needs::divide(tools, &needed, room);
+        let prompt = prompt(&needs::further(&left_out, room));
+        match room {
+            ContextRoom::Ample(_) => (prompt, declared),
+            ContextRoom::Small(_) => {
+                (needs::fit(prompt, room), declared.into_iter().map(needs::shortened).collect())
+            }
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! ToolSearch: brings tools that a model with a small context window is not offered at first.
+//! ToolSearch: brings tools that a model is not offered at first, because its window is small or MCP servers have many.
 //!
 //! Rule: it changes nothing; the tools that it names are declared with the next request, which the conversation sees to.
 

@@ -1,7 +1,8 @@
-//! Requests to models with a small context window: short, and with few tools at first.
+//! Tools by need: requests to models with a small context window, and those with many tools of MCP servers.
 //!
 //! Rule: a small window gets the tools that all work needs, others when the model asks for them, and no more of the
-//! instruction files than a share of it. Omitted files are named, so that the model can get it.
+//! instruction files than a share of it. In other windows tools of MCP servers are declared by need where all of them
+//! would take more than a share of the window. Omitted files and tools are named, so that the model can get them.
 
 use std::collections::BTreeSet;
 
@@ -9,6 +10,7 @@ use super::system::SystemPrompt;
 use crate::conversation::Conversation;
 use kode_model::profile::Profile;
 use kode_model::{Block, ToolDeclaration};
+use kode_permission::rules::names::MCP_PREFIX;
 use kode_tool::names::{ESSENTIAL, TOOL_SEARCH};
 
 /// The largest small window, in tokens.
@@ -19,6 +21,12 @@ const MEMORY_PART: u64 = 16;
 
 /// The list of the project's files takes at most the window divided by this number.
 const OVERVIEW_PART: u64 = 32;
+
+/// Tools of MCP servers are declared by need where they take more than the window divided by this number.
+const SERVER_TOOLS_PART: u64 = 10;
+
+/// The list of tools that are not declared takes at most the window divided by this number.
+const LIST_PART: u64 = 20;
 
 /// Roughly how many bytes make a token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -32,10 +40,18 @@ const MAX_ARGUMENT: usize = 120;
 /// How much a model can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ContextRoom {
-    /// Everything.
-    Ample,
-    /// A window of this number of tokens.
+    /// Everything but more tools of MCP servers than fit; the window in tokens.
+    Ample(u64),
+    /// Little; the window in tokens.
     Small(u64),
+}
+
+/// The tools of a request.
+pub(super) struct NeededTools {
+    /// Those that are declared.
+    pub(super) declared: Vec<ToolDeclaration>,
+    /// Those that the system prompt names.
+    pub(super) left_out: Vec<ToolDeclaration>,
 }
 
 impl ContextRoom {
@@ -43,14 +59,42 @@ impl ContextRoom {
     pub(crate) fn of(profile: &Profile) -> Self {
         match profile.context_window {
             window if window <= SMALL_WINDOW => Self::Small(window),
-            _ => Self::Ample,
+            window => Self::Ample(window),
+        }
+    }
+
+    fn window(self) -> u64 {
+        match self {
+            Self::Ample(window) | Self::Small(window) => window,
+        }
+    }
+
+    /// Whether tools of this size are declared by need.
+    pub(super) fn is_by_need(self, tools: &[ToolDeclaration]) -> bool {
+        match self {
+            Self::Small(_) => true,
+            Self::Ample(window) => {
+                let of_servers = tools.iter().filter(|tool| is_of_server(&tool.name));
+                of_servers.map(tokens).sum::<u64>() > window / SERVER_TOOLS_PART
+            }
         }
     }
 }
 
+fn is_of_server(name: &str) -> bool {
+    name.starts_with(MCP_PREFIX)
+}
+
+/// Roughly how many tokens a declaration takes.
+fn tokens(tool: &ToolDeclaration) -> u64 {
+    let bytes = tool.name.len() + tool.description.len() + tool.input_schema.to_string().len();
+    u64::try_from(bytes).unwrap_or(u64::MAX) / BYTES_PER_TOKEN
+}
+
 /// The names and words by which the model of a conversation has asked for tools; nothing where it is offered all.
 pub(crate) fn of(conversation: &Conversation, room: ContextRoom) -> BTreeSet<String> {
-    if room == ContextRoom::Ample {
+    let has_server_tools = || conversation.tools.iter().any(|tool| is_of_server(tool.facts().name));
+    if matches!(room, ContextRoom::Ample(_)) && !has_server_tools() {
         return BTreeSet::new();
     }
     conversation.thread.read(|thread| {
@@ -100,20 +144,49 @@ pub(super) fn cut(text: &str, tokens: u64, rest: &str) -> String {
     format!("{}\n[Cut: the context window is small. {rest}]", kept.trim_end())
 }
 
-/// The part of the system prompt that names the tools which are not declared; empty without any.
-pub(super) fn further(left_out: &[ToolDeclaration]) -> String {
+/// The part of the system prompt that names the tools which are not declared; empty without any. Descriptions are left
+/// out where they take too much of the window, then names.
+pub(super) fn further(left_out: &[ToolDeclaration], room: ContextRoom) -> String {
     if left_out.is_empty() {
         return String::new();
     }
-    let lines = left_out.iter().map(|tool| format!("- {}: {}", tool.name, first_sentence(&tool.description)));
-    format!(
-        "# Further tools\nCall {TOOL_SEARCH} with their names to get them:\n{}",
-        lines.collect::<Vec<_>>().join("\n")
-    )
+    let most = usize::try_from(room.window() / LIST_PART * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
+    let described: Vec<_> = left_out
+        .iter()
+        .map(|tool| format!("- {}: {}", tool.name, first_sentence(&tool.description)))
+        .collect();
+    let size = |lines: &[String]| lines.iter().map(|line| line.len() + 1).sum::<usize>();
+    let mut lines = described;
+    if size(&lines) > most {
+        lines = left_out.iter().map(|tool| format!("- {}", tool.name)).collect();
+    }
+    let total = lines.len();
+    while size(&lines) > most && lines.len() > 1 {
+        lines.pop();
+    }
+    if lines.len() < total {
+        let more = total - lines.len();
+        lines.push(format!("- and {more} more: call {TOOL_SEARCH} with words that their names may contain"));
+    }
+    format!("# Further tools\nCall {TOOL_SEARCH} with their names to get them:\n{}", lines.join("\n"))
 }
 
-/// Which declared tools a small window has from the start or by need.
-pub(super) fn is_needed(name: &str, needed: &BTreeSet<String>) -> bool {
+/// Divides the tools into those that are declared and those that are named.
+pub(super) fn divide(
+    tools: Vec<ToolDeclaration>,
+    needed: &BTreeSet<String>,
+    room: ContextRoom,
+) -> NeededTools {
+    let is_declared = |tool: &ToolDeclaration| match room {
+        ContextRoom::Small(_) => is_needed(&tool.name, needed),
+        ContextRoom::Ample(_) => !is_of_server(&tool.name) || is_needed(&tool.name, needed),
+    };
+    let (declared, left_out) = tools.into_iter().partition(is_declared);
+    NeededTools { declared, left_out }
+}
+
+/// Which tools by need are declared from the start or because the model asked for them.
+fn is_needed(name: &str, needed: &BTreeSet<String>) -> bool {
     let lower = name.to_lowercase();
     name == TOOL_SEARCH
         || ESSENTIAL.contains(&name)
@@ -204,8 +277,33 @@ mod tests {
             input_schema: json!({}),
             grammar: None,
         };
-        let text = further(&[tool("Task"), tool("WebFetch")]);
+        let room = ContextRoom::Small(8_192);
+        let text = further(&[tool("Task"), tool("WebFetch")], room);
         assert!(text.ends_with("- Task: Does it.\n- WebFetch: Does it."), "{text}");
-        assert_eq!(further(&[]), "");
+        assert_eq!(further(&[], room), "");
+        let many: Vec<_> = (0..100).map(|number| tool(&format!("mcp__big__tool_{number}"))).collect();
+        let text = further(&many, ContextRoom::Small(8_192));
+        assert!(text.len() < 8_192 / 5 + 200 && !text.contains("Does it."), "{text}");
+        assert!(text.contains("mcp__big__tool_0\n") && text.contains("more: call ToolSearch"), "{text}");
+    }
+
+    #[test]
+    fn many_tools_of_servers_are_by_need_in_every_window() {
+        let tool = |name: String| ToolDeclaration {
+            name,
+            description: "word ".repeat(100),
+            input_schema: json!({}),
+            grammar: None,
+        };
+        let room = ContextRoom::Ample(200_000);
+        let with = |count: usize| {
+            let of_server = (0..count).map(|number| tool(format!("mcp__big__tool_{number}")));
+            of_server.chain([tool("Task".to_owned())]).collect::<Vec<_>>()
+        };
+        assert!(!room.is_by_need(&with(100)) && room.is_by_need(&with(200)));
+        let divided = divide(with(200), &BTreeSet::from(["tool_7".to_owned()]), room);
+        let names: Vec<_> = divided.declared.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names.first().zip(names.last()), Some((&"mcp__big__tool_7", &"Task")));
+        assert_eq!((names.len(), divided.left_out.len()), (12, 189), "tool_7 and tool_70 to tool_79");
     }
 }

@@ -67,6 +67,8 @@ pub struct ServerDefinition {
     pub network: bool,
     /// Whether what it says of its tools is believed: that one only looks.
     pub trusts_hints: bool,
+    /// Which of its tools are on.
+    pub tools: ToolSwitches,
     /// How the user signs in.
     pub oauth: OAuth,
     /// Things about the entry that the user should know.
@@ -77,6 +79,31 @@ pub struct ServerDefinition {
     pub is_of_project: bool,
     /// The plugin that brings it, if one does.
     pub plugin: Option<Arc<Folders>>,
+}
+
+/// The tools of a server that are on: by the names that it gives them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolSwitches {
+    /// `enabledTools`: these alone; all without it.
+    pub enabled: Option<Vec<String>>,
+    /// `disabledTools`: none of these.
+    pub disabled: Vec<String>,
+}
+
+impl ToolSwitches {
+    /// Whether a tool is on.
+    #[must_use]
+    pub fn has(&self, tool: &str) -> bool {
+        let is_enabled = self.enabled.as_ref().is_none_or(|enabled| enabled.iter().any(|name| name == tool));
+        is_enabled && !self.disabled.iter().any(|name| name == tool)
+    }
+
+    /// The named tools that a server does not have.
+    #[must_use]
+    pub fn unknown<'a>(&'a self, has: &dyn Fn(&str) -> bool) -> Vec<&'a str> {
+        let named = self.enabled.iter().flatten().chain(&self.disabled);
+        named.map(String::as_str).filter(|name| !has(name)).collect()
+    }
 }
 
 /// How a server is reached.
@@ -183,6 +210,10 @@ struct RawServer {
     sandbox: Option<bool>,
     network: Option<bool>,
     trust_annotations: Option<bool>,
+    #[serde(alias = "includeTools")]
+    enabled_tools: Option<Vec<String>>,
+    #[serde(alias = "excludeTools")]
+    disabled_tools: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -301,6 +332,7 @@ impl ServerDefinition {
             sandboxed: written.sandbox.unwrap_or(true),
             network: written.network.unwrap_or(true),
             trusts_hints: written.trust_annotations.unwrap_or(false),
+            tools: ToolSwitches { enabled: written.enabled_tools, disabled: written.disabled_tools },
             oauth: written.oauth.unwrap_or_default(),
             notes,
             digest: digest(name, value),

@@ -168,7 +168,15 @@ fn named(
     notes: &mut Vec<String>,
 ) -> Vec<Arc<McpTool>> {
     let (mut taken, mut tools) = (BTreeSet::new(), Vec::new());
-    for tool in reported {
+    let has = |name: &str| reported.iter().any(|tool| tool.name == name);
+    for unknown in definition.tools.unknown(&has) {
+        notes.push(format!("`enabledTools` or `disabledTools` names `{unknown}`, which it does not have."));
+    }
+    let on = reported.iter().filter(|tool| definition.tools.has(&tool.name)).count();
+    if on < reported.len() {
+        notes.push(format!("{} of its {} tools are off by its entry.", reported.len() - on, reported.len()));
+    }
+    for tool in reported.into_iter().filter(|tool| definition.tools.has(&tool.name)) {
         let name = names::tool_name(&server.part, &tool.name, &taken);
         if tool.name.is_empty() || !taken.insert(name.clone()) {
             notes.push(format!("Its tool `{}` is left out: another one has the name.", tool.name));
