@@ -207,3 +207,30 @@ async fn what_is_offered_covers_the_whole_call() {
     // Files that steer programs ask each time, under any rule.
     assert_eq!(offered("npm test > .git/hooks/x").await, None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_permission_prompt_and_a_question_wait_for_a_day_and_more_without_an_answer_of_their_own() {
+    let questions = json!([{
+        "question": "Which one?", "header": "Choice", "multiSelect": false,
+        "options": [{ "label": "one", "description": "the first" }, { "label": "two", "description": "the second" }],
+    }]);
+    for call in [
+        tool("Bash", json!({ "command": "touch ran" })),
+        tool("AskUserQuestion", json!({ "questions": questions })),
+    ] {
+        let bench =
+            Bench::with_tools(tempfile::tempdir().unwrap(), vec![Say::Answer(vec![call])], built_in());
+        let session = bench.session();
+        let mut events = session.events().subscribe(0, vec![]);
+        session.prompts().submit(super::prompt("go")).unwrap();
+        let is_asked =
+            |event: &Event| matches!(event, Event::PermissionRequired { .. } | Event::QuestionAsked { .. });
+        until(&mut events, |event| is_asked(event) || is_done(event)).await;
+        tokio::time::sleep(Duration::from_secs(25 * 60 * 60)).await;
+        let requests = session.requests();
+        assert_eq!(requests.permissions().len() + requests.questions().len(), 1, "it still waits");
+        assert_eq!(bench.requests().len(), 1, "the model was not asked meanwhile");
+        session.turns().cancel();
+        until(&mut events, is_done).await;
+    }
+}
