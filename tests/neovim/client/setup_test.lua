@@ -1,4 +1,4 @@
--- Setting up a model from Neovim, and what a provider says of its limits.
+-- Setting up a model from Neovim, limits of providers, and single tools of MCP servers.
 --
 -- Rule: the lists and fields are Neovim's own, in a terminal, and are answered by keys.
 
@@ -97,6 +97,34 @@ tests['limits of the provider are drawn with their resets, and a tight one is in
   world:command('Kode usage')
   world:wait_screen('▮▮▮▮▮▮▮▮▮▯ 5 hours: 92 % used, new at')
   equal(world:screen():find('7 days', 1, true), nil, 'the limit that was reset')
+end
+
+tests['single tools of an MCP server are switched off and on again'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('Fine.') })
+  local server = vim.fs.joinpath(vim.fs.dirname(World.program), 'fault-mcp-server')
+  local settings = world.folder .. '/.kode/settings.json'
+  World.write(settings, vim.json.encode({ mcpServers = { fault = { command = server, sandbox = false } } }))
+  world.env.KODE_LS_MCP_WAIT = '30000'
+  world:start_terminal({ 'a.txt' }, 110, 60)
+  world:lua("vim.cmd.runtime('plugin/kode.lua')")
+  world:open()
+  world:send('hello')
+  world:wait_turns(1)
+  local function switch(state)
+    world:command('Kode mcp')
+    pick(world, 'fault  connected')
+    pick(world, 'Tools')
+    pick(world, state .. ' fault:echo')
+  end
+  switch('on ')
+  World.wait_until('the rule is written', function()
+    return World.read(settings):find('"mcp__fault__echo"', 1, true) ~= nil
+  end)
+  switch('off')
+  World.wait_until('the rule is removed', function()
+    return World.read(settings):find('"mcp__fault__echo"', 1, true) == nil
+  end)
 end
 
 return tests

@@ -213,6 +213,47 @@ local function server_lines(server)
   return lines
 end
 
+--- Lists the tools of an MCP server; choosing one switches it off by a deny rule of the user, or on again.
+---@param surface kode.Surface
+---@param server kode.McpServer
+local function mcp_tools(surface, server)
+  surface:ask('agent/permission/rules', {}, function(ruled)
+    local off = {} ---@type table<string, kode.RuleEntry>
+    for _, rule in ipairs(ruled.rules) do
+      if rule.behavior == 'deny' then
+        off[rule.rule] = rule
+      end
+    end
+    surface:ask('agent/mcp/tools', { server = server.name }, function(result)
+      picker.open({
+        title = ('Tools of %s; choosing one switches it'):format(line(server.name)),
+        items = result.tools,
+        format = function(tool)
+          return ('%s %s'):format(off[tool.name] and 'off' or 'on ', line(tool.title))
+        end,
+        preview = function(tool, show)
+          show({ lines = vim.split(tool.description, '\n') })
+        end,
+        choose = function(tool)
+          local rule = off[tool.name]
+          if not rule then
+            local params = { scope = 'user', behavior = 'deny', rule = tool.name }
+            return surface:ask('agent/permission/addRule', params, function(added)
+              say(('%s is off, by a rule in %s'):format(line(tool.title), added.file))
+            end)
+          elseif not rule.source.file then
+            return say(('%s is off by a rule that is in no file'):format(line(tool.title)))
+          end
+          local params = { file = rule.source.file, behavior = 'deny', rule = tool.name }
+          surface:ask('agent/permission/removeRule', params, function()
+            say(('%s is on'):format(line(tool.title)))
+          end)
+        end,
+      })
+    end)
+  end)
+end
+
 --- Shows the MCP servers, and connects, enables, disables or signs in to the chosen one.
 ---@param surface kode.Surface
 function M.mcp(surface)
@@ -245,6 +286,13 @@ function M.mcp(surface)
         { key = '<C-e>', label = 'Enable', act = request('agent/mcp/enable') },
         { key = '<C-x>', label = 'Disable', act = request('agent/mcp/disable') },
         { key = '<C-y>', label = 'Sign in', act = request('agent/mcp/authenticate') },
+        {
+          key = '<C-t>',
+          label = 'Tools',
+          act = function(server)
+            mcp_tools(surface, server)
+          end,
+        },
       },
     })
   end)
