@@ -153,6 +153,33 @@ export type ArchivedFilter =
     /** They as well. */
     | "include";
 
+/** Names a side question; chosen by the client that asks it. */
+export type AskId = string;
+
+/** A side question. */
+export interface AskSessionParams {
+    /** The session whose conversation is asked about. */
+    sessionId: SessionId;
+    /** The question, at most 20,000 characters. */
+    question: string;
+    /** An id of the client's own; with it the answer is streamed as `side_answer` events that have it. */
+    askId?: AskId;
+}
+
+/** The answer to a side question. */
+export interface AskSessionResult {
+    /** The answer in Markdown; it replaces what the events have streamed. */
+    answer: string;
+    /** Whether it is the whole answer; false where a limit cut it. */
+    isWhole: boolean;
+    /** The model, as the provider knows it. */
+    model: string;
+    /** The tokens that it took. */
+    usage: Usage;
+    /** Their cost in US dollars by the prices of the day; absent where that is not known. */
+    cost?: number;
+}
+
 /** The attachments of a prompt for the model. */
 export interface Attachment {
     /** Its kind. */
@@ -1227,6 +1254,8 @@ export type ErrorData =
     | { kind: "invalidParams"; path: string; hint: string }
     /** The model profile is unknown, or lacks its key or address. */
     | { kind: "modelNotConfigured"; hint: string }
+    /** The model did not answer, or gave no answer in text; the message has the reason. */
+    | { kind: "modelFailed"; hint: string }
     /** The turn limit is zero: no prompt is taken. */
     | { kind: "chatDisabled"; hint: string }
     /** The session's journal cannot be read or written; the message has the system's words. */
@@ -1258,6 +1287,8 @@ export type Event =
     | ({ type: "text_chunk" } & TextChunk)
     /** A thinking item grew. */
     | ({ type: "think_chunk" } & ThinkChunk)
+    /** The answer to a side question grew. */
+    | ({ type: "side_answer" } & SideAnswer)
     /** A tool call began to run. */
     | ({ type: "tool:start" } & ToolStart)
     /** A running call put something out. */
@@ -3728,6 +3759,14 @@ export interface ShadowedFile {
     by?: string;
 }
 
+/** The answer to a side question grew. Only the client that asked shows it, and nothing keeps it. */
+export interface SideAnswer {
+    /** The id that the client gave the question. */
+    askId: AskId;
+    /** The new text. */
+    text: string;
+}
+
 /** A session as it is at one moment. */
 export interface Snapshot {
     /** The session. */
@@ -4083,7 +4122,7 @@ export type TokenSource =
 
 /** One model call used tokens. */
 export interface TokenUsage {
-    /** The turn. */
+    /** The turn; an id of no turn for a side question. */
     turnId: TurnId;
     /** The usage that the provider reported. */
     usage: Usage;
@@ -4550,6 +4589,13 @@ export interface Requests {
      * Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
      */
     "agent/turn/start": { params: StartTurnParams; result: StartTurnResult };
+    /**
+     * Answers a question from the conversation as it is, also while a turn runs: `/btw` in a prompt. No tool runs, nothing
+     * of it is kept but its tokens, and two may be asked at a time. The request waits for the answer and can be cancelled.
+     *
+     * Errors: `unknownSession`, `sessionBusy`, `invalidParams`, `modelNotConfigured`, `modelFailed`, `chatDisabled`.
+     */
+    "agent/session/ask": { params: AskSessionParams; result: AskSessionResult };
     /**
      * Says what can stand at the cursor of a prompt: files and more after `@`, commands and skills after `/`.
      *

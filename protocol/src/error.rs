@@ -69,6 +69,8 @@ pub enum ErrorKind {
     },
     /// The model profile is unknown, or lacks its key or address.
     ModelNotConfigured,
+    /// The model did not answer, or gave no answer in text; the message has the reason.
+    ModelFailed,
     /// The turn limit is zero: no prompt is taken.
     ChatDisabled,
     /// The session's journal cannot be read or written; the message has the system's words.
@@ -141,6 +143,8 @@ pub mod code {
     pub const CORRUPTED: i64 = -32062;
     /// [`ErrorKind::ChatDisabled`](super::ErrorKind::ChatDisabled).
     pub const CHAT_DISABLED: i64 = -32025;
+    /// [`ErrorKind::ModelFailed`](super::ErrorKind::ModelFailed).
+    pub const MODEL_FAILED: i64 = -32026;
 }
 
 impl ErrorKind {
@@ -165,6 +169,7 @@ impl ErrorKind {
             Self::AlreadyResolved { .. } => code::ALREADY_RESOLVED,
             Self::InvalidParams { .. } => code::INVALID_PARAMS,
             Self::ModelNotConfigured => code::MODEL_NOT_CONFIGURED,
+            Self::ModelFailed => code::MODEL_FAILED,
             Self::ChatDisabled => code::CHAT_DISABLED,
             Self::StorageFailure => code::STORAGE_FAILURE,
             Self::Corrupted { .. } => code::CORRUPTED,

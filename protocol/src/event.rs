@@ -21,7 +21,7 @@ use crate::sessions::TitledBy;
 use crate::state::{Effort, RunState, SessionWriter};
 use crate::task::BackgroundTask;
 use crate::text::{
-    AgentId, CallId, CheckpointId, HunkId, ItemId, PermissionId, QuestionId, ResolutionId, SessionId,
+    AgentId, AskId, CallId, CheckpointId, HunkId, ItemId, PermissionId, QuestionId, ResolutionId, SessionId,
     Timestamp, TurnId, Uri,
 };
 use crate::todo::{Todo, TodoCounts, TodoReminderReason};
@@ -81,6 +81,8 @@ pub enum Event {
     TextChunk(TextChunk),
     /// A thinking item grew.
     ThinkChunk(ThinkChunk),
+    /// The answer to a side question grew.
+    SideAnswer(SideAnswer),
     /// A tool call began to run.
     #[serde(rename = "tool:start")]
     ToolStart(ToolStart),
@@ -697,11 +699,21 @@ pub struct SubagentEnded {
     pub duration_ms: u64,
 }
 
+/// The answer to a side question grew. Only the client that asked shows it, and nothing keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SideAnswer {
+    /// The id that the client gave the question.
+    pub ask_id: AskId,
+    /// The new text.
+    pub text: String,
+}
+
 /// One model call used tokens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
-    /// The turn.
+    /// The turn; an id of no turn for a side question.
     pub turn_id: TurnId,
     /// The usage that the provider reported.
     pub usage: Usage,

@@ -17,6 +17,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
 
+pub mod ask;
 pub mod catalogue;
 pub mod checkpoint;
 pub mod commands;
@@ -51,6 +52,7 @@ pub mod turn;
 #[cfg(test)]
 mod tests;
 
+pub use ask::*;
 pub use catalogue::*;
 pub use checkpoint::*;
 pub use commands::*;

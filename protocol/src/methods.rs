@@ -7,6 +7,7 @@ use lsp_types::notification::Notification;
 use lsp_types::request::Request;
 use schemars::{Schema, SchemaGenerator};
 
+use crate::ask::{AskSessionParams, AskSessionResult};
 use crate::catalogue::{
     DoctorParams, DoctorResult, ListAgentsParams, ListAgentsResult, ListModelsParams, ListModelsResult,
     ListStylesParams, ListStylesResult, ListToolsParams, ListToolsResult,
@@ -234,6 +235,11 @@ requests! {
     ///
     /// Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
     StartTurn = "agent/turn/start", StartTurnParams => StartTurnResult;
+    /// Answers a question from the conversation as it is, also while a turn runs: `/btw` in a prompt. No tool runs, nothing
+    /// of it is kept but its tokens, and two may be asked at a time. The request waits for the answer and can be cancelled.
+    ///
+    /// Errors: `unknownSession`, `sessionBusy`, `invalidParams`, `modelNotConfigured`, `modelFailed`, `chatDisabled`.
+    AskSession = "agent/session/ask", AskSessionParams => AskSessionResult;
     /// Says what can stand at the cursor of a prompt: files and more after `@`, commands and skills after `/`.
     ///
     /// Errors: `unknownSession`, `invalidParams`.

@@ -1,6 +1,6 @@
 //! Newtypes for everything that is text on the wire and more than text in meaning: ids, times, URIs.
 //!
-//! Rule: ids are opaque and made by the server (call ids by the model); a client stores, compares and returns them.
+//! Rule: ids are opaque and made by the server (call ids by the model, ids of side questions by the client); a client stores, compares and returns them.
 
 use std::fmt;
 
@@ -52,6 +52,8 @@ text! {
     PermissionId;
     /// Names a question that the model puts to the user.
     QuestionId;
+    /// Names a side question; chosen by the client that asks it.
+    AskId;
     /// Names a prompt that waits in a session's queue.
     QueueId;
     /// Names a hunk: one place in a file that the agent has changed or wants to change.

@@ -4,6 +4,7 @@
 //! here decides what may run. Standard output carries messages alone.
 
 mod agent;
+mod aside;
 mod commands;
 mod config;
 mod content;

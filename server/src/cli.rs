@@ -4,6 +4,7 @@
 //! JSON for `run`; everything for people to watch goes to standard error.
 
 pub mod acp;
+mod aside;
 pub mod chat;
 pub mod config;
 pub mod demo;

@@ -3,6 +3,7 @@
 //! Rule: a handler converts, calls, converts. It never waits for the editor, a model or a tool; what takes time is reported
 //! by events.
 
+pub mod ask;
 pub mod catalogue;
 pub mod checkpoint;
 pub mod complete;

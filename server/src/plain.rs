@@ -2,6 +2,7 @@
 //!
 //! Rule: every form is optional for the client; each prompt and each decision can be made by command as well.
 
+mod aside;
 pub(crate) mod asking;
 pub(crate) mod chat;
 pub mod commands;

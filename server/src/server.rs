@@ -12,7 +12,7 @@ use tower_lsp::{Client, ClientSocket, LspService};
 
 use crate::backend::Backend;
 use crate::handlers::{
-    catalogue, checkpoint, complete, config, context, document, draft, edits, mcp, models, permission,
+    ask, catalogue, checkpoint, complete, config, context, document, draft, edits, mcp, models, permission,
     progress, question, queue, session, sessions, task, transfer, turn,
 };
 use crate::{runtime, transport};
@@ -47,6 +47,7 @@ pub(crate) fn service_of(make: impl FnOnce(Client) -> Backend) -> (LspService<Ba
         .custom_method("agent/context/get", context::get)
         .custom_method("agent/context/window", context::window)
         .custom_method("agent/turn/start", turn::start)
+        .custom_method("agent/session/ask", ask::ask)
         .custom_method("agent/complete", complete::complete)
         .custom_method("agent/turn/cancel", turn::cancel)
         .custom_method("agent/turn/retry", turn::retry)

@@ -101,6 +101,7 @@ pub(super) fn submit(error: SubmitError) -> Error {
         SubmitError::QueueFull
         | SubmitError::SteeringFull
         | SubmitError::Closed
+        | SubmitError::SideQuestion
         | SubmitError::ChatDisabled => internal(&error.to_string()),
     }
 }

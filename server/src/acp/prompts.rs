@@ -4,6 +4,7 @@
 //! before its turn begins is answered at once.
 
 use agent_client_protocol_schema::v1::{Error, PromptResponse, RequestId, StopReason};
+use kode_engine::agent::session::side::SideAnswer;
 use kode_engine::base::ids::{ItemId, QueueId, TurnId};
 use kode_engine::model::Usage;
 use kode_engine::model::price::Cost;
@@ -252,16 +253,27 @@ fn ended(stop: StopReason, summary: Option<&TurnSummary>) -> Value {
             "stopReason": summary.reason,
             "durationMs": summary.duration_ms,
             "costUsd": summary.cost.total(),
-            "usage": {
-                "inputTokens": summary.usage.input_tokens,
-                "outputTokens": summary.usage.output_tokens,
-                "cacheReadTokens": summary.usage.cache_read_tokens,
-                "cacheWriteTokens": summary.usage.cache_write_tokens,
-            },
+            "usage": usage(&summary.usage),
         })
     });
     let response = PromptResponse::new(stop).meta(kode.map(meta));
     serde_json::to_value(response).unwrap_or_default()
+}
+
+/// The answer to a side question that ended for this reason, with its figures where it has an answer.
+pub(super) fn aside_done(stop: StopReason, answer: Option<&SideAnswer>) -> Value {
+    let kode = answer.map(|answer| json!({ "costUsd": answer.cost, "usage": usage(&answer.usage) }));
+    let response = PromptResponse::new(stop).meta(kode.map(meta));
+    serde_json::to_value(response).unwrap_or_default()
+}
+
+fn usage(usage: &Usage) -> Value {
+    json!({
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "cacheReadTokens": usage.cache_read_tokens,
+        "cacheWriteTokens": usage.cache_write_tokens,
+    })
 }
 
 /// The answer to a command that the protocol's own side carries out.

@@ -20,7 +20,7 @@ use kode_engine::agent::sessions::{ListSessions, SessionSummary, WorkspaceFilter
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
-use kode_engine::config::command::TypedCommand;
+use kode_engine::config::command::{TypedCommand, btw};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ use super::requests::{AcpServer, RpcReply};
 use super::session::AcpSession;
 use super::tool_call::SessionPlaces;
 use super::updates::UpdateSender;
-use super::{commands, config, content, error, follow, mode};
+use super::{aside, commands, config, content, error, follow, mode};
 
 /// The sessions of a page of the list.
 const PAGE: usize = 50;
@@ -204,6 +204,9 @@ impl AcpServer {
             meta.get("kode").and_then(|kode| kode.get("delivery")).and_then(Value::as_str) == Some("steer")
         });
         let prompt = content::prompt(request.prompt)?;
+        if let Some(question) = btw::asked(prompt.text()) {
+            return Ok(RpcReply::Now(aside::ask(&open, question).await));
+        }
         // Before the first wait: a cancel that arrives next finds the prompt.
         open.prompts().add(id.clone());
         match self.submit(&open, &id, prompt, steers).await {
@@ -272,6 +275,7 @@ impl AcpServer {
             }
         }
         live.turns().cancel();
+        live.side_questions().cancel();
         if !answers.is_empty() {
             tokio::spawn(async move { open.answer(answers).await });
         }
@@ -359,7 +363,7 @@ impl AcpServer {
 }
 
 /// A sender of updates to the client of a session.
-fn updates(open: &AcpSession) -> UpdateSender {
+pub(super) fn updates(open: &AcpSession) -> UpdateSender {
     UpdateSender::new(&open.peer, &open.client, &open.id, open.places.clone())
 }
 

@@ -15,13 +15,14 @@ use kode_engine::agent::prompt::Prompt;
 use kode_engine::agent::session::Session;
 use kode_engine::agent::session::prompts::SubmitOutcome;
 use kode_engine::base::ids::SessionId;
+use kode_engine::config::command::btw;
 use kode_engine::record::event::{Event, ItemBody, Subscription};
 
 use crate::cli::questions::Answerer;
 use crate::cli::run::{RunSession, SessionArgs, begin, figures};
 use crate::cli::screen::Screen;
 use crate::cli::watch::{TurnReport, TurnView, watch, watch_answer};
-use crate::cli::{ModelArgs, terminal};
+use crate::cli::{ModelArgs, aside, terminal};
 use crate::display::printable;
 use crate::home;
 use crate::signals::EndSignals;
@@ -138,6 +139,11 @@ impl Chat {
     async fn turn(&mut self, text: String) -> anyhow::Result<()> {
         self.view.begin();
         let mut signals = EndSignals::listen().context("could not listen for signals")?;
+        if let Some(question) = btw::asked(&text) {
+            let asked = aside::ask(&self.session, question, &mut signals).await;
+            self.view.said = Some(asked.text).filter(|text| !text.is_empty());
+            return Ok(self.view.finish(&asked.report)?);
+        }
         let submitted = match self.session.prompts().submit(Prompt::from(text)) {
             Ok(submitted) => submitted,
             Err(error) => {

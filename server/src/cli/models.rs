@@ -109,15 +109,9 @@ pub(super) fn problem_of_main(folder: Option<&AbsPath>) -> anyhow::Result<Option
 pub(super) async fn ask_main(folder: &AbsPath) -> anyhow::Result<Result<String, String>> {
     let (models, _, main) = in_folder(Some(folder))?;
     let request = ModelRequest {
-        system: Vec::new(),
         messages: vec![Message::user(vec![Block::Text { text: QUESTION.to_owned() }])].into(),
-        reminders: Vec::new(),
-        tools: Vec::new(),
         max_tokens: ANSWER_TOKENS,
-        temperature: None,
-        top_p: None,
-        effort: None,
-        cache_key: None,
+        ..ModelRequest::default()
     };
     let began = Instant::now();
     let cancel = CancellationToken::new();

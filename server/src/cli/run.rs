@@ -17,11 +17,12 @@ use kode_engine::agent::prompt::Prompt;
 use kode_engine::agent::session::Session;
 use kode_engine::agent::session::prompts::{SubmitError, SubmitOutcome};
 use kode_engine::config::budget::Budget;
+use kode_engine::config::command::btw;
 use kode_engine::record::event::{Subscription, TurnEnd, TurnOutcome};
 
-use crate::cli::ModelArgs;
 use crate::cli::questions::Answerer;
 use crate::cli::watch::{TurnReport, watch, watch_answer};
+use crate::cli::{ModelArgs, aside};
 use crate::signals::EndSignals;
 use input::{Input, Source};
 use output::Printer;
@@ -211,6 +212,14 @@ struct Runner {
 impl Runner {
     /// Runs one prompt. Returns how the turn ended, and whether it failed although the turn completed.
     async fn carry_out(&mut self, text: String) -> anyhow::Result<(TurnEnd, bool)> {
+        if let Some(question) = btw::asked(&text) {
+            let mut signals = EndSignals::listen().context("could not listen for signals")?;
+            self.printer.begin();
+            let asked = aside::ask(&self.session, question, &mut signals).await;
+            self.printer.note_aside(asked.text, asked.has_failed);
+            self.printer.finish(&asked.report, None, None)?;
+            return Ok((asked.report.reason, asked.has_failed));
+        }
         let mut finished = self.turn(text).await?;
         let mut fault = None;
         let schema = self.schema.clone();

@@ -11,6 +11,7 @@ use kode_engine::agent::engine::{ForkError, ImportFailure, RelayError, SessionEr
 use kode_engine::agent::history::paging::PagingError;
 use kode_engine::agent::session::drafts::DraftError;
 use kode_engine::agent::session::prompts::SubmitError;
+use kode_engine::agent::session::side::SideError;
 use kode_engine::agent::session::tasks::OutputError;
 use kode_engine::agent::sessions::BadQuery;
 use kode_engine::agent::state::queue::QueueError;
@@ -20,7 +21,7 @@ use kode_engine::base::question::ReplyError;
 use kode_engine::config::policy::{KeepRuleError, ModeDisabled};
 use kode_engine::config::settings::{SetError, SettingsError};
 use kode_engine::journal::lease::LeaseRefusal;
-use kode_engine::model::ModelError;
+use kode_engine::model::{ModelError, ModelErrorKind};
 use kode_engine::permission::PromptRespondError;
 use kode_protocol::{DeclineReason, ErrorData, ErrorKind};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
@@ -176,6 +177,31 @@ pub(crate) fn model(error: &ModelError) -> RequestError {
     failure(ErrorKind::ModelNotConfigured, error.to_string(), error.hint())
 }
 
+/// A side question has no answer.
+pub(crate) fn side(error: SideError) -> RequestError {
+    let message = error.to_string();
+    match error {
+        SideError::Empty | SideError::TooLong => invalid_params("question", &message),
+        SideError::Busy => {
+            failure(ErrorKind::SessionBusy, message, "Wait for one of the answers, or cancel one.")
+        }
+        SideError::Closed => {
+            failure(ErrorKind::UnknownSession, message, "Load the session with `agent/session/load`.")
+        }
+        SideError::ChatDisabled => submit(SubmitError::ChatDisabled),
+        SideError::Model(error) if error.kind == ModelErrorKind::Configuration => model(&error),
+        SideError::Model(error) => failure(ErrorKind::ModelFailed, message, error.hint()),
+        SideError::NoText(_) => {
+            failure(ErrorKind::ModelFailed, message, "Ask in other words, or ask it as a prompt.")
+        }
+        SideError::Refused(_) => invalid_params("question", &message),
+        SideError::Cancelled => {
+            Error { code: ErrorCode::RequestCancelled, message: message.into(), data: None }
+        }
+        SideError::Broken => internal(&message),
+    }
+}
+
 /// A prompt was not taken.
 pub(crate) fn submit(error: SubmitError) -> RequestError {
     match error {
@@ -187,6 +213,11 @@ pub(crate) fn submit(error: SubmitError) -> RequestError {
             ErrorKind::ChatDisabled,
             error.to_string(),
             "Set `maxTurns` to another number, or to -1 for the built-in limit.",
+        ),
+        SubmitError::SideQuestion => failure(
+            ErrorKind::InvalidParams { path: "input".to_owned() },
+            error.to_string(),
+            "Ask it with `agent/session/ask`, or with the command `kode.btw`.",
         ),
         SubmitError::Closed => failure(
             ErrorKind::UnknownSession,

@@ -62,6 +62,9 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         }
         Event::TextChunk { item, text } => text_chunk(&item, text),
         Event::ThinkChunk { item, text } => think_chunk(&item, text),
+        Event::SideAnswer { ask, text } => {
+            wire::Event::SideAnswer(wire::SideAnswer { ask_id: wire::AskId::new(ask), text })
+        }
         Event::ToolStart { item: started } => wire::Event::ToolStart(wire::ToolStart { item: item(started) }),
         Event::ToolProgress { item, call, text } => tool_progress(&item, &call, text),
         Event::ToolEnd { item: ended } => wire::Event::ToolEnd(wire::ToolEnd { item: item(ended) }),

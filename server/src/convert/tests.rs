@@ -239,6 +239,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
             "monitor",
         ),
         (Event::TrustRequired { waiting: Default::default() }, "trust_required", "monitor"),
+        (Event::SideAnswer { ask: name(), text: text() }, "side_answer", "progress"),
         (
             Event::SubagentStarted { agent: agent(), call: call(), kind: name(), description: text() },
             "subagent_started",

@@ -5,6 +5,7 @@
 //! nothing is offered where the cursor only passes by.
 
 use kode_engine::agent::prompt::Prompt;
+use kode_engine::config::command::btw;
 use kode_engine::config::extension::{Catalog, Extension};
 use kode_engine::record::prompt::PromptPart;
 use kode_engine::text::document::DocumentSnapshot;
@@ -23,7 +24,7 @@ use crate::display::{both_ends, printable};
 use crate::documents;
 use crate::plain::review::actions::contains;
 use crate::plain::review::diagnostics::SOURCE;
-use crate::plain::{PlainFrontEnd, queue};
+use crate::plain::{PlainFrontEnd, aside, queue};
 
 /// The command that submits a prompt.
 pub(super) const ASK: &str = "kode.ask";
@@ -70,9 +71,12 @@ pub(super) struct AskArgument {
     message: Option<String>,
 }
 
-/// Submits a prompt: `{sessionId, turnId}`, or `queueId` in place of the latter.
+/// Submits a prompt: `{sessionId, turnId}`, or `queueId` in place of the latter; `{sessionId}` alone for a side question.
 pub(super) async fn ask(agent: &Agent, ask: AskArgument) -> Result<Value, RequestError> {
     let session = agent.plain_session_for_prompt().await.map_err(error::session)?;
+    if let Some(question) = btw::asked(&ask.text) {
+        return aside::ask(agent, &session, question);
+    }
     let prompt = ask.into_prompt(&agent.connection)?;
     Ok(queue::submitted(&session, &session.prompts().submit(prompt).map_err(error::submit)?))
 }

@@ -25,7 +25,7 @@ use crate::plain::review::resolve::{REVERT, resolve, revert};
 use crate::plain::review::restore::{checkpoints, restore};
 pub use table::{COMMANDS, EditorCommand, names};
 
-use crate::plain::{PlainFrontEnd, asking, chat, models, questions, queue, sessions, settings};
+use crate::plain::{PlainFrontEnd, aside, asking, chat, models, questions, queue, sessions, settings};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -78,6 +78,7 @@ pub(crate) async fn run(
     let agent = front_end.agent()?;
     let argument = arguments.into_iter().next().unwrap_or(Value::Null);
     match command {
+        aside::BTW => aside::btw(agent, parse(command, argument)?).await,
         asking::ASK => asking::ask(agent, parse(command, argument)?).await,
         chat::SEND => chat::send(front_end, parse(command, argument)?).await,
         queue::STEER => queue::steer(agent, parse(command, argument)?),
@@ -126,7 +127,14 @@ fn shown(agent: &Agent, listed: Value) -> Result<Value, RequestError> {
 fn cancel(agent: &Agent, cancel: &CancelArgument) -> Value {
     let is_meant = |session: &Arc<Session>| cancel.session_id.as_ref().is_none_or(|id| id == session.id());
     let sessions = agent.engine.live_sessions();
-    let cancelled = sessions.iter().filter(|session| is_meant(session) && session.turns().cancel()).count();
+    let cancelled = sessions.iter().filter(|session| {
+        let (turn, aside) = match is_meant(session) {
+            true => (session.turns().cancel(), session.side_questions().cancel()),
+            false => (false, false),
+        };
+        turn || aside
+    });
+    let cancelled = cancelled.count();
     json!({ "cancelled": cancelled > 0 })
 }
 

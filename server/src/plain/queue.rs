@@ -8,6 +8,7 @@ use kode_engine::agent::prompt::Prompt;
 use kode_engine::agent::session::Session;
 use kode_engine::agent::session::prompts::SubmitOutcome;
 use kode_engine::base::ids::{QueueId, SessionId};
+use kode_engine::config::command::btw;
 use kode_engine::record::event::QueuedPrompt;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,6 +17,7 @@ use crate::agent::Agent;
 use crate::convert::error::{self, RequestError};
 use crate::convert::turn_of;
 use crate::display::printable;
+use crate::plain::aside;
 
 /// The command that tells the running turn something.
 pub(super) const STEER: &str = "kode.steer";
@@ -57,6 +59,9 @@ enum QueueOperation {
 /// Tells the running turn something, or begins one.
 pub(super) fn steer(agent: &Agent, steer: SteerArgument) -> Result<Value, RequestError> {
     let session = agent.plain_session().map_err(error::session)?;
+    if let Some(question) = btw::asked(&steer.text) {
+        return aside::ask(agent, &session, question);
+    }
     Ok(submitted(&session, &session.prompts().steer(Prompt::from(steer.text)).map_err(error::submit)?))
 }
 

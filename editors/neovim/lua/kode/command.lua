@@ -276,6 +276,22 @@ commands.steer = {
   end,
 }
 
+commands.btw = {
+  text = 'ask a side question: answered at once in a float, kept nowhere',
+  run = function(call)
+    surface_of.with(function(surface)
+      if call.text ~= '' then
+        return require('kode.aside').ask(surface, call.text)
+      end
+      vim.ui.input({ prompt = 'Side question: ' }, function(question)
+        if question and question ~= '' then
+          require('kode.aside').ask(surface, question)
+        end
+      end)
+    end)
+  end,
+}
+
 commands.quickfix = {
   text = 'send a prompt with the quickfix list',
   run = function(call)

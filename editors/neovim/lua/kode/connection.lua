@@ -357,6 +357,35 @@ function Connection:request(method, params, callback)
   end)
 end
 
+--- Sends a request that can be cancelled. The callback gets what went wrong, or the result.
+---@param method any A method of the protocol.
+---@param params table
+---@param callback fun(problem?: lsp.ResponseError, result?: any)
+---@return fun() cancel Cancels it, if it still waits.
+function Connection:cancellable(method, params, callback)
+  local cancelled, client, id = false, nil, nil
+  self:when_ready(function(problem)
+    if cancelled then
+      return
+    end
+    client = self:client()
+    if problem or not client then
+      return callback({ code = 0, message = problem or self.reason or 'the server is not running' })
+    end
+    local sent
+    sent, id = client:request(method, params, callback)
+    if not sent then
+      callback({ code = 0, message = 'the server has just ended' })
+    end
+  end)
+  return function()
+    cancelled = true
+    if client and id then
+      client:cancel_request(id)
+    end
+  end
+end
+
 --- Hints by the kind of an error, in commands of this client.
 ---@type table<string, string>
 local hints = {
@@ -387,11 +416,18 @@ local function hint_of(err)
   return hint
 end
 
+--- What failed, why, and what to do.
+---@param err lsp.ResponseError
+---@return string
+function M.text_of(err)
+  local hint = hint_of(err)
+  return hint and ('%s (%s)'):format(err.message:gsub('%.$', ''), hint) or err.message
+end
+
 --- Notifies the user of a failed request: what failed, why, and what to do.
 ---@param err lsp.ResponseError
 function M.complain(err)
-  local hint = hint_of(err)
-  say(hint and ('%s (%s)'):format(err.message:gsub('%.$', ''), hint) or err.message)
+  say(M.text_of(err))
 end
 
 --- Sends a request and passes its result on; the user is notified when it fails.

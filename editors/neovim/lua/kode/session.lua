@@ -449,6 +449,10 @@ function folds.subagent_ended(self, event)
   end
 end
 
+function folds.side_answer(_, event)
+  require('kode.aside').grow(event)
+end
+
 function folds.token_usage(self, event)
   self.speed = event.tokensPerSecond or self.speed
   if event.limits and #event.limits > 0 then

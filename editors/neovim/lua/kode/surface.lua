@@ -306,6 +306,10 @@ function Surface:send(text, options)
   if #input == 0 then
     return vim.notify('kode: there is nothing to send', vim.log.levels.WARN)
   end
+  local question = require('kode.aside').question(text)
+  if question then
+    return require('kode.aside').ask(self, question, options.failed)
+  end
   M.use(self)
   local client = self.connection:client()
   local context = client and require('kode.context').editor(client.offset_encoding)

@@ -89,6 +89,23 @@
 ---| "only" # They alone.
 ---| "include" # They as well.
 
+--- Names a side question; chosen by the client that asks it.
+---@alias kode.AskId string
+
+--- A side question.
+---@class kode.AskSessionParams
+---@field sessionId kode.SessionId The session whose conversation is asked about.
+---@field question string The question, at most 20,000 characters.
+---@field askId? kode.AskId An id of the client's own; with it the answer is streamed as `side_answer` events that have it.
+
+--- The answer to a side question.
+---@class kode.AskSessionResult
+---@field answer string The answer in Markdown; it replaces what the events have streamed.
+---@field isWhole boolean Whether it is the whole answer; false where a limit cut it.
+---@field model string The model, as the provider knows it.
+---@field usage kode.Usage The tokens that it took.
+---@field cost? number Their cost in US dollars by the prices of the day; absent where that is not known.
+
 --- The attachments of a prompt for the model.
 ---@class kode.Attachment
 ---@field kind kode.AttachmentKind Its kind.
@@ -815,6 +832,11 @@
 ---@field kind "modelNotConfigured"
 ---@field hint string The next step, for people.
 
+--- The model did not answer, or gave no answer in text; the message has the reason.
+---@class kode.ErrorData.ModelFailed
+---@field kind "modelFailed"
+---@field hint string The next step, for people.
+
 --- The turn limit is zero: no prompt is taken.
 ---@class kode.ErrorData.ChatDisabled
 ---@field kind "chatDisabled"
@@ -855,6 +877,7 @@
 ---| kode.ErrorData.AlreadyResolved
 ---| kode.ErrorData.InvalidParams
 ---| kode.ErrorData.ModelNotConfigured
+---| kode.ErrorData.ModelFailed
 ---| kode.ErrorData.ChatDisabled
 ---| kode.ErrorData.StorageFailure
 ---| kode.ErrorData.Corrupted
@@ -888,6 +911,10 @@
 --- A thinking item grew.
 ---@class kode.Event.ThinkChunk: kode.ThinkChunk
 ---@field type "think_chunk"
+
+--- The answer to a side question grew.
+---@class kode.Event.SideAnswer: kode.SideAnswer
+---@field type "side_answer"
 
 --- A tool call began to run.
 ---@class kode.Event.ToolStart: kode.ToolStart
@@ -1073,6 +1100,7 @@
 ---| kode.Event.ItemUpdated
 ---| kode.Event.TextChunk
 ---| kode.Event.ThinkChunk
+---| kode.Event.SideAnswer
 ---| kode.Event.ToolStart
 ---| kode.Event.ToolProgress
 ---| kode.Event.ToolEnd
@@ -2632,6 +2660,11 @@
 ---@field file? string The path of its file; absent when it is built in.
 ---@field by? string The path of the file that hides it.
 
+--- The answer to a side question grew. Only the client that asked shows it, and nothing keeps it.
+---@class kode.SideAnswer
+---@field askId kode.AskId The id that the client gave the question.
+---@field text string The new text.
+
 --- A session as it is at one moment.
 ---@class kode.Snapshot
 ---@field sessionId kode.SessionId The session.
@@ -2856,7 +2889,7 @@
 
 --- One model call used tokens.
 ---@class kode.TokenUsage
----@field turnId kode.TurnId The turn.
+---@field turnId kode.TurnId The turn; an id of no turn for a side question.
 ---@field usage kode.Usage The usage that the provider reported.
 ---@field model? string The model, as the provider knows it.
 ---@field cost? number Its cost in US dollars by the prices of the day; absent where that is not known.
@@ -3075,6 +3108,7 @@
 ---@field ["agent/context/get"] fun(params: kode.GetContextParams): kode.ContextUse Says how full the context window of a session is, and of what. Errors: `unknownSession`, `modelNotConfigured`.
 ---@field ["agent/context/window"] fun(params: kode.GetWindowParams): kode.WindowPage Gives a page of the messages of a conversation as they were before a compaction. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/turn/start"] fun(params: kode.StartTurnParams): kode.StartTurnResult Submits a prompt and says at once what became of it. One that begins with `/` and a name is a command. Errors: `unknownSession`, `sessionBusy`, `invalidParams`.
+---@field ["agent/session/ask"] fun(params: kode.AskSessionParams): kode.AskSessionResult Answers a question from the conversation as it is, also while a turn runs: `/btw` in a prompt. No tool runs, nothing of it is kept but its tokens, and two may be asked at a time. The request waits for the answer and can be cancelled. Errors: `unknownSession`, `sessionBusy`, `invalidParams`, `modelNotConfigured`, `modelFailed`, `chatDisabled`.
 ---@field ["agent/complete"] fun(params: kode.CompleteParams): kode.CompleteResult Says what can stand at the cursor of a prompt: files and more after `@`, commands and skills after `/`. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/queue/update"] fun(params: kode.UpdateQueueParams): kode.UpdateQueueResult Edits, removes, moves or promotes a queued prompt; `queue_changed` has the new state of the queue. Errors: `unknownSession`, `unknownPrompt`, `alreadyResolved`, `sessionBusy`, `invalidParams`.
 ---@field ["agent/draft/set"] fun(params: kode.SetDraftParams) Keeps the unsent prompt of a session; `draft_changed` tells other clients. Errors: `unknownSession`, `invalidParams`.

@@ -32,6 +32,7 @@ export const METHODS = [
     "agent/session/import",
     "agent/session/configure",
     "agent/session/compact",
+    "agent/session/ask",
     "agent/subagent/load",
     "agent/usage/get",
     "agent/context/get",

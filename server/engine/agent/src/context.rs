@@ -18,11 +18,11 @@ use crate::core::environment::Environment;
 use crate::core::{Core, lock};
 use crate::extensions::SessionExtensions;
 use crate::gate::Gatekeeper;
-use crate::instructions::InstructionLoader;
+use crate::instructions::{InstructionLoader, Instructions};
 use crate::servers::SessionServers;
 use kode_base::ids::{AgentId, SessionId};
 use kode_model::profile::Profile;
-use kode_model::{ModelRequest, ToolDeclaration};
+use kode_model::{Block, History, Message, ModelRequest, ToolChoice, ToolDeclaration};
 use kode_tool::OfferContext;
 use meter::Meters;
 use needs::{ContextRoom, NeededTools};
@@ -71,24 +71,56 @@ impl ContextBuilder {
             self.fixed(conversation, ContextRoom::of(profile), profile.capabilities.patches);
         let messages = conversation
             .timed(Phase::Normalise, || conversation.thread.read(|thread| thread.messages.clone()));
+        let settings = self.settings(conversation, profile);
         let in_force = self.gate.in_force();
-        let preferences = &in_force.policy.preferences;
         let state = self.core.state();
-        let reminders = self.reminders(conversation, &state, &tools, preferences.todo_reminder_rounds);
+        let rounds = in_force.policy.preferences.todo_reminder_rounds;
+        let reminders = self.reminders(conversation, &state, &tools, rounds);
         *lock(&conversation.requested_mode) = Some(state.config.mode);
+        ModelRequest { system: vec![system.text()], messages, reminders, tools, ..settings }
+    }
+
+    /// A request that asks something beside a conversation, about `messages` of it: but for `texts` at its end it is what the
+    /// conversation's own request would be after these messages, so that the provider's cache of it is read.
+    pub(crate) fn side_request(
+        &self,
+        conversation: &Conversation,
+        profile: &Profile,
+        (messages, texts): (History, Vec<String>),
+        instructions: &Instructions,
+    ) -> ModelRequest {
+        let takes_patches = profile.capabilities.patches;
+        let (system, tools) =
+            self.fixed_with(conversation, ContextRoom::of(profile), takes_patches, instructions);
+        let (messages, reminders) = match messages.is_empty() {
+            true => {
+                let blocks = texts.into_iter().map(|text| Block::Text { text }).collect();
+                (vec![Message::user(blocks)].into(), Vec::new())
+            }
+            false => (messages, texts),
+        };
         ModelRequest {
             system: vec![system.text()],
             messages,
             reminders,
             tools,
+            tool_choice: ToolChoice::None,
+            ..self.settings(conversation, profile)
+        }
+    }
+
+    /// A request of a conversation without its texts and tools.
+    fn settings(&self, conversation: &Conversation, profile: &Profile) -> ModelRequest {
+        let preferred = self.gate.in_force().policy.preferences.effort;
+        let state = self.core.state();
+        let effort = conversation.effort(state.config.effort, &state).or(profile.effort).or(preferred);
+        ModelRequest {
             max_tokens: profile.max_tokens,
             temperature: profile.temperature,
             top_p: profile.top_p,
-            effort: conversation
-                .effort(state.config.effort, &state)
-                .or(profile.effort)
-                .or(preferences.effort),
+            effort,
             cache_key: Some(cache_key(self.core.id(), conversation.agent())),
+            ..ModelRequest::default()
         }
     }
 
@@ -99,6 +131,17 @@ impl ContextBuilder {
         room: ContextRoom,
         takes_patches: bool,
     ) -> (SystemPrompt, Vec<ToolDeclaration>) {
+        self.fixed_with(conversation, room, takes_patches, &self.instructions.current())
+    }
+
+    /// As [`Self::fixed`], with these instructions.
+    fn fixed_with(
+        &self,
+        conversation: &Conversation,
+        room: ContextRoom,
+        takes_patches: bool,
+        instructions: &Instructions,
+    ) -> (SystemPrompt, Vec<ToolDeclaration>) {
         // Read before the state is locked.
         let needed = needs::of(conversation, room);
         let catalog = self.extensions.catalog();
@@ -106,7 +149,6 @@ impl ContextBuilder {
         let workspace = &self.environment.workspace;
         let (can_diagnose, has_languages) = (workspace.can_diagnose(), workspace.languages().is_some());
         let agents = self.extensions.agent_types();
-        let instructions = self.instructions.current();
         let state = self.core.state();
         let is_denied = |tool: &str| in_force.rules.removes(tool).is_some();
         let offering = OfferContext {
@@ -127,7 +169,7 @@ impl ContextBuilder {
         let servers = self.servers.all().instructions();
         let prompt = |further: &str| {
             let (assignment, most) = (conversation.assignment.as_ref(), needs::overview_tokens(room));
-            system_prompt(&state, assignment, &instructions, (&servers, further), most)
+            system_prompt(&state, assignment, instructions, (&servers, further), most)
         };
         if !by_need {
             return (prompt(""), tools);

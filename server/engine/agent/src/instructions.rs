@@ -134,6 +134,15 @@ impl InstructionLoader {
         lock(&self.current).clone().unwrap_or_default()
     }
 
+    /// The instructions of the last turn; before the first one those that it would have, which are not kept.
+    pub(crate) async fn current_or_first(self: &Arc<Self>) -> Arc<Instructions> {
+        let known = lock(&self.current).clone();
+        match known {
+            Some(known) => known,
+            None => Arc::new(self.assemble(self.sources().await)),
+        }
+    }
+
     /// The name of the style that was chosen, for this session or in the settings of the last refresh.
     #[must_use]
     pub fn chosen_style(&self) -> Option<String> {

@@ -10,6 +10,7 @@ mod drive;
 pub mod prompts;
 mod queue;
 mod resume;
+pub mod side;
 pub mod tasks;
 mod titles;
 
@@ -65,6 +66,7 @@ use kode_tool::Registry;
 use kode_tool::servers::McpServers;
 use prompts::{PromptParts, Prompts};
 use resume::Resumption;
+use side::SideQuestions;
 use tasks::BackgroundTasks;
 use titles::TitleWriter;
 
@@ -77,6 +79,7 @@ pub struct Session {
     drafts: Arc<Drafts>,
     tasks: Arc<BackgroundTasks>,
     titles: Arc<TitleWriter>,
+    side_questions: Arc<SideQuestions>,
     resumption: Resumption,
     /// Whether another process writes the session when it is closed here: its events do not end then.
     is_handed_over: AtomicBool,
@@ -124,6 +127,7 @@ impl Session {
             drafts: Drafts::new(&services.core),
             tasks: BackgroundTasks::new(&services.core, &services.environment.shell),
             titles: TitleWriter::new(&services.core, &services.gate, &services.models),
+            side_questions: SideQuestions::new(&services),
             services,
             history,
             prompts,
@@ -242,6 +246,12 @@ impl Session {
     #[must_use]
     pub fn prompts(&self) -> &Arc<Prompts> {
         &self.prompts
+    }
+
+    /// The side questions.
+    #[must_use]
+    pub fn side_questions(&self) -> &Arc<SideQuestions> {
+        &self.side_questions
     }
 
     /// The draft.

@@ -228,8 +228,11 @@ impl SessionState {
             }
             Record::InAgent { agent, record } => self.apply_in_agent(agent, *record),
             Record::Todos { todos } => vec![self.todos.write(todos)],
-            Record::Charged { turn, model, usage, cost, context, pace } => {
-                self.spending.charge(&turn, &model, usage, cost);
+            Record::Charged { turn, model, usage, cost, context, pace, aside } => {
+                match aside {
+                    true => self.spending.charge_aside(&model, usage, cost),
+                    false => self.spending.charge(&turn, &model, usage, cost),
+                }
                 vec![Event::TokenUsage { turn, usage, model, cost, context, pace }]
             }
             Record::TurnEnded { turn, reason, usage, figures } => self.end_turn(turn, reason, usage, figures),
@@ -328,7 +331,7 @@ impl SessionState {
                 take_in(&mut self.agent_mut(id.clone()).hooks, used.as_ref().clone());
                 None
             }
-            Record::Charged { turn, model, usage, cost, context, pace } => {
+            Record::Charged { turn, model, usage, cost, context, pace, aside: _ } => {
                 self.agent_mut(id.clone()).charged += *usage;
                 self.spending.charge(turn, model, *usage, *cost);
                 let (turn, model, pace) = (turn.clone(), model.clone(), pace.clone());

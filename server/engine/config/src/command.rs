@@ -3,6 +3,7 @@
 //! Rule: one table says all there is to know of the built-in commands, and a file never takes the name of one of them. A
 //! command that only shows or steers is answered without the model, and the model gets nothing of it.
 
+pub mod btw;
 pub mod compact;
 mod table;
 
@@ -50,6 +51,7 @@ pub enum CommandEffect {
 pub enum BuiltInId {
     AddDir,
     Agents,
+    Btw,
     Clear,
     Compact,
     Config,

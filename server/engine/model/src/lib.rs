@@ -200,6 +200,17 @@ pub struct ToolDeclaration {
     pub grammar: Option<&'static str>,
 }
 
+/// Whether a model may call the tools of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// It is to call none. Sent only where that keeps the provider's cache of the conversation; elsewhere the caller refuses
+    /// calls.
+    None,
+}
+
 /// A request to a model of any provider.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelRequest {
@@ -212,6 +223,8 @@ pub struct ModelRequest {
     pub reminders: Vec<String>,
     /// The tools the model may call.
     pub tools: Vec<ToolDeclaration>,
+    /// Whether it may call them.
+    pub tool_choice: ToolChoice,
     /// The most tokens the answer may have.
     pub max_tokens: u32,
     /// Sampling temperature, if not the provider's own.

@@ -505,6 +505,13 @@ pub enum Event {
         /// How fast the answer came.
         pace: Pace,
     },
+    /// The answer to a side question grew. It is shown to the client that asked, and kept nowhere.
+    SideAnswer {
+        /// The client's id of the question.
+        ask: String,
+        /// The new text.
+        text: String,
+    },
     /// A conversation is being compacted, or was.
     ContextCompression {
         /// The turn.
@@ -591,6 +598,7 @@ impl Event {
             | Self::ToolStart { .. }
             | Self::ToolProgress { .. }
             | Self::ToolEnd { .. }
+            | Self::SideAnswer { .. }
             | Self::Done { .. } => Channel::Progress,
             Self::PermissionRequired { .. }
             | Self::PermissionUpdated { .. }

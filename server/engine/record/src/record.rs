@@ -317,6 +317,9 @@ pub enum Record {
         /// How fast the answer came.
         #[serde(default, skip_serializing_if = "Pace::is_empty")]
         pace: Pace,
+        /// Whether it answered a side question: the id is of no turn then.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        aside: bool,
     },
     /// The mode, the model, the effort or the style of the answers changed.
     Configured {

@@ -95,6 +95,11 @@ impl Printer {
         self.fault = Some(fault);
     }
 
+    /// Takes the answer to a side question, or why there is none.
+    pub(super) fn note_aside(&mut self, text: String, has_failed: bool) {
+        self.said = Some((text, has_failed));
+    }
+
     /// Whether any call was denied.
     pub(super) fn was_refused(&self) -> bool {
         self.was_refused

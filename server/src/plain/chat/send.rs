@@ -11,6 +11,7 @@ use kode_engine::agent::prompt::Prompt;
 use kode_engine::agent::session::Session;
 use kode_engine::agent::session::prompts::SubmitOutcome;
 use kode_engine::base::ids::SessionId;
+use kode_engine::config::command::btw;
 use kode_engine::record::event::RunState;
 use kode_engine::text::document::DocumentSnapshot;
 use kode_engine::text::edit::TextEdit;
@@ -25,8 +26,8 @@ use super::{MAX_BYTES, SUFFIX, is_chat};
 use crate::agent::{Agent, EventFilter};
 use crate::convert::error::{self, RequestError};
 use crate::documents;
-use crate::plain::PlainFrontEnd;
 use crate::plain::queue::submitted;
+use crate::plain::{PlainFrontEnd, aside};
 
 /// The command that sends a chat document.
 pub(crate) const SEND: &str = "kode.send";
@@ -59,10 +60,19 @@ pub(crate) async fn send(
     let uri = Url::parse(&document.uri).map_err(|bad| error::invalid_params("uri", &bad.to_string()))?;
     let text = document.text.to_string();
     let layout = ChatLayout::of(&text);
+    let bound = layout.session.clone().or_else(|| front_end.chats.remembered(&uri)).filter(|_| !wanted.fresh);
+    if let Some(question) = btw::asked(layout.prompt_in(&text)) {
+        let bound = bound.ok_or_else(|| {
+            error::chat(
+                "a side question is about a conversation, and this document has none yet",
+                "Send a prompt first, or ask without `/btw`.",
+            )
+        })?;
+        return aside::ask(agent, &conversation(agent, &bound).await?, question);
+    }
     if !is_written(front_end, &uri, &layout).await {
         return Err(busy("an answer is being written into this document"));
     }
-    let bound = layout.session.clone().or_else(|| front_end.chats.remembered(&uri)).filter(|_| !wanted.fresh);
     if let Some(place) = &layout.answering {
         let bound = bound.as_ref().ok_or_else(|| {
             let message =

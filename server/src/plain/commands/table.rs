@@ -18,7 +18,7 @@ const fn command(name: &'static str, argument: &'static str, does: &'static str)
 }
 
 /// All of them, in the order in which they are announced.
-pub const COMMANDS: [EditorCommand; 28] = [
+pub const COMMANDS: [EditorCommand; 29] = [
     command(
         "kode.ask",
         r#"`{"text": "…", "uri": "file:///…", "range": {…}, "message": "…"}`, all but `text` optional"#,
@@ -29,6 +29,11 @@ pub const COMMANDS: [EditorCommand; 28] = [
         r#"`{"uri": "file:///…", "position": {…}, "fresh": false}`, all optional"#,
         "Sends the text below the last heading of a [chat document](../chat-documents.md), the only open \
              one when none is named",
+    ),
+    command(
+        "kode.btw",
+        r#"`{"text": "…"}`"#,
+        "Asks a [side question](../turns.md#side-questions), also while a turn runs; the answer is a message",
     ),
     command(
         "kode.steer",
@@ -44,7 +49,7 @@ pub const COMMANDS: [EditorCommand; 28] = [
     command(
         "kode.cancel",
         r#"`{"sessionId": "…"}`, optional"#,
-        "Cancels the running turns, in that conversation alone when it is named; queued prompts then wait \
+        "Cancels the running turns and side questions, in that conversation alone when it is named; queued prompts then wait \
              until you send or promote one",
     ),
     command(

@@ -6,6 +6,7 @@ import type { Delivery, InputPart, Item, ItemId } from "kode-protocol";
 
 import { isRunning } from "../store/session.ts";
 import type { App } from "./app.ts";
+import { askAside, sideQuestion } from "./asides.ts";
 import { draftTaken, put, saveDraft, stopWaiting, takeDraft, written } from "./drafts.ts";
 import { offerUndo, unresolved } from "./edits.ts";
 import { ensureSession } from "./sessionStore.ts";
@@ -19,6 +20,8 @@ export async function send(app: App, delivery: Delivery): Promise<void> {
         ...prompt.parts,
     ];
     if (input.length === 0) return;
+    const question = sideQuestion(prompt.text);
+    if (question !== undefined && !prompt.instead) return askAside(app, question);
     const state = app.state.host?.connection.state;
     if (state !== "ready" && state !== "stopped") {
         app.set({ handedIn: { prompt, delivery } });

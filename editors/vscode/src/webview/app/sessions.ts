@@ -16,6 +16,7 @@ import { newestItem, oldestItem, prependItems } from "../store/transcript.ts";
 import { withSession, type App } from "./app.ts";
 import { refreshEdits } from "./edits.ts";
 import { announceEvent } from "./announce.ts";
+import { takeAside } from "./asides.ts";
 import { adoptDraft, arriveWith, saveDraft, takeDraft } from "./drafts.ts";
 import {
     expectSnapshot,
@@ -123,6 +124,7 @@ export function adopt(app: App, snapshot: Snapshot): void {
 /** Takes an event of a session. */
 export function takeEvent(app: App, params: AgentEventParams): void {
     for (const listen of listening) listen(params);
+    takeAside(app, params);
     holdEvent(app, params);
     const before = app.state.sessions.get(params.sessionId);
     if (!before) return;

@@ -19,6 +19,7 @@ import type {
 import type { FoundModel, HostState } from "../../shared/messages.ts";
 import type { Proposed } from "../cards/proposed.ts";
 import type { SessionView } from "../store/session.ts";
+import type { Aside } from "./asides.ts";
 
 /** A prompt that is being written. */
 export interface Prompt {
@@ -91,6 +92,8 @@ export interface AppState {
     readonly trouble: Trouble | undefined;
     readonly undoable: Undoable | undefined;
     readonly applying: Applying | undefined;
+    /** The side questions that were not closed yet, oldest first. */
+    readonly asides: readonly Aside[];
     /** Rows of the transcript that are open or closed against their default, by a key of the row. */
     readonly toggled: ReadonlyMap<string, boolean>;
     /** The message whose checkpoint is being viewed. */
@@ -117,6 +120,7 @@ export const INITIAL: AppState = {
     trouble: undefined,
     undoable: undefined,
     applying: undefined,
+    asides: [],
     toggled: new Map(),
     checkpoint: undefined,
     announcement: { text: "", number: 0 },

@@ -367,8 +367,11 @@ const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
         }),
     token_usage: (view, event) => ({
         ...view,
-        turn: view.turn && { ...view.turn, tokens: view.turn.tokens + event.usage.outputTokens, streamed: 0 },
-        retry: undefined,
+        // Tokens of a side question are of no turn.
+        ...(view.turn?.turnId === event.turnId && {
+            turn: { ...view.turn, tokens: view.turn.tokens + event.usage.outputTokens, streamed: 0 },
+            retry: undefined,
+        }),
         speed: event.tokensPerSecond ?? view.speed,
         limits: event.limits?.length ? event.limits : view.limits,
         context:

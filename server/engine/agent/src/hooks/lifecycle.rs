@@ -239,6 +239,28 @@ impl HookRunner {
         if self.note_stop(turn, reply.stop) { Admission::Stopped } else { Admission::Accepted }
     }
 
+    /// Runs the hooks of a prompt for a side question. Returns their texts for the model.
+    ///
+    /// # Errors
+    /// Why a hook refuses it.
+    pub(crate) async fn admit_aside(
+        &self,
+        conversation: &Conversation,
+        text: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<String>, String> {
+        if !self.has_hooks(conversation, HookEvent::UserPromptSubmit) {
+            return Ok(Vec::new());
+        }
+        let fields = json!({ "prompt": text, "user_prompt": text });
+        let trigger = HookTrigger::new(HookEvent::UserPromptSubmit, None, fields);
+        let reply = self.fire(conversation, trigger, cancel).await;
+        match reply.block.or(reply.stop) {
+            Some(reason) => Err(reason),
+            None => Ok(reply.context),
+        }
+    }
+
     /// Runs the hooks of the end of a turn. `is_active`: they have had the agent continue before.
     pub(crate) async fn before_stop(
         &self,

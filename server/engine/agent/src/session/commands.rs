@@ -261,6 +261,10 @@ impl CommandContext<'_> {
         match command.which {
             BuiltInId::AddDir => self.add_folder().await,
             BuiltInId::Agents => self.agents(),
+            BuiltInId::Btw => CommandReport::failure(
+                "A side question is answered beside the conversation and waits in no queue. Type `/btw` with the question as a \
+                 prompt of its own.",
+            ),
             BuiltInId::Clear => self.clear().await,
             BuiltInId::Config => self.config(),
             BuiltInId::Context => self.context(),

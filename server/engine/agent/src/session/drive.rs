@@ -164,6 +164,7 @@ async fn end(session: &Arc<Session>) {
     let services = &session.services;
     services.hooks.session_end().await;
     session.titles.end().await;
+    session.side_questions.end().await;
     services.environment.shell.tasks().closed().await;
     services.servers.leave().await;
     services.edits.close().await;

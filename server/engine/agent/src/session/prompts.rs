@@ -17,6 +17,7 @@ use crate::turn::TurnResult;
 use crate::turn::limit::TurnLimit;
 use crate::turn::turns::{ActiveTurn, Turns};
 use kode_base::ids::{ItemId, QueueId, TurnId};
+use kode_config::command::btw;
 use kode_config::command::compact::COMMAND;
 use kode_model::Block;
 use kode_record::event::{ItemBody, NoticeLevel, QueuedPrompt};
@@ -67,6 +68,9 @@ pub enum SubmitError {
     /// The turn limit is zero.
     #[error("chat is disabled: the turn limit is 0")]
     ChatDisabled,
+    /// It is a side question, which begins no turn and waits in no queue.
+    #[error("`/btw` asks beside the conversation and is no prompt of it")]
+    SideQuestion,
 }
 
 /// Accepts the prompts of a session and begins their turns.
@@ -133,6 +137,9 @@ impl Prompts {
     fn accept(&self, prompt: Prompt, steering: bool) -> Result<SubmitOutcome, SubmitError> {
         if prompt.is_empty() {
             return Err(SubmitError::Empty);
+        }
+        if btw::asked(prompt.text()).is_some() {
+            return Err(SubmitError::SideQuestion);
         }
         // A command or a note is no message to the model.
         let steering = steering && *prompt.kind() == PromptKind::Text;

@@ -42,7 +42,7 @@ pub struct Spending {
     models: BTreeMap<String, ModelSpending>,
     turns: VecDeque<TurnSpending>,
     total: Cost,
-    /// Tokens of the turns that have ended.
+    /// Tokens of the turns that have ended, and of side questions.
     usage: Usage,
 }
 
@@ -57,7 +57,7 @@ impl Spending {
         self.turns.iter()
     }
 
-    /// Tokens of all turns that have ended.
+    /// Tokens of all turns that have ended, and of side questions.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.usage
@@ -85,15 +85,26 @@ impl Spending {
 
     /// Enters a model call; without a cost its price was unknown.
     pub(super) fn charge(&mut self, turn: &TurnId, model: &str, usage: Usage, cost: Option<f64>) {
+        let cost = self.charge_model(model, usage, cost);
+        let of_turn = self.turn(turn);
+        of_turn.usage += usage;
+        of_turn.cost += cost;
+    }
+
+    /// As [`Self::charge`], for a side question, which is of no turn.
+    pub(super) fn charge_aside(&mut self, model: &str, usage: Usage, cost: Option<f64>) {
+        self.charge_model(model, usage, cost);
+        self.usage += usage;
+    }
+
+    fn charge_model(&mut self, model: &str, usage: Usage, cost: Option<f64>) -> Cost {
         let cost = Cost::known(cost, &usage);
         let of_model = self.models.entry(model.to_owned()).or_default();
         of_model.calls += 1;
         of_model.usage += usage;
         of_model.cost += cost;
         self.total += cost;
-        let of_turn = self.turn(turn);
-        of_turn.usage += usage;
-        of_turn.cost += cost;
+        cost
     }
 
     /// Enters the end of a turn. Older journals have the tokens of turns alone, and not whose they were.
@@ -150,6 +161,17 @@ mod tests {
         assert_eq!(spending.of_turn(&one).total(), Some(0.75));
         assert_eq!((spending.total().total(), spending.total().usd), (None, 0.75));
         assert_eq!(spending.turns().map(|turn| turn.usage.input_tokens).collect::<Vec<_>>(), [11, 20]);
+    }
+
+    #[test]
+    fn a_side_question_is_in_the_totals_and_in_no_turn() {
+        let turn = TurnId::generate();
+        let mut spending = Spending::default();
+        spending.charge(&turn, "a", usage(10), Some(0.5));
+        spending.charge_aside("a", usage(3), Some(0.25));
+        assert_eq!((spending.of_turn(&turn).usd, spending.total().usd), (0.5, 0.75));
+        assert_eq!((spending.turns().count(), spending.usage().input_tokens), (1, 3));
+        assert_eq!(spending.models().next().map(|(_, spent)| spent.usage.input_tokens), Some(13));
     }
 
     #[test]

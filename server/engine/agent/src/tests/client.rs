@@ -172,6 +172,7 @@ pub(super) fn is_transient(event: &Event) -> bool {
         | Event::TextChunk { .. }
         | Event::ThinkChunk { .. }
         | Event::ToolProgress { .. }
+        | Event::SideAnswer { .. }
         | Event::ToolQueued { .. }
         | Event::ModelRetry { .. }
         | Event::Reminder { .. }

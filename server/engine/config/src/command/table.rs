@@ -17,6 +17,14 @@ pub const BUILT_INS: &[BuiltInCommand] = &[
     ),
     command(BuiltInId::Agents, "agents", &[], "", "Lists the types of sub-agents", Show),
     command(
+        BuiltInId::Btw,
+        "btw",
+        &[],
+        "QUESTION",
+        "Asks something beside the conversation, also while a turn runs; nothing of it is kept",
+        Prompt,
+    ),
+    command(
         BuiltInId::Clear,
         "clear",
         &["new", "reset"],

@@ -151,6 +151,7 @@ pub(super) fn body<'a>(
         max_tokens: request.max_tokens,
         system,
         messages,
+        // No `tool_choice`: another one than before makes the API read none of the cached messages.
         tools: request
             .tools
             .iter()
@@ -303,7 +304,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use kode_model::{AnswerOrigin, ToolDeclaration};
+    use kode_model::{AnswerOrigin, ToolChoice, ToolDeclaration};
 
     fn text(text: &str) -> Block {
         Block::Text { text: text.into() }
@@ -336,6 +337,19 @@ mod tests {
 
     fn sent(model: &str, request: &ModelRequest) -> Value {
         serde_json::to_value(body(model, "", Capabilities::ALL, request)).unwrap()
+    }
+
+    #[test]
+    fn a_request_that_wants_no_call_is_the_same_for_the_cache() {
+        let tool = ToolDeclaration {
+            name: "Read".into(),
+            description: String::new(),
+            input_schema: json!({}),
+            grammar: None,
+        };
+        let free = ModelRequest { tools: vec![tool], ..request(vec![user(vec![text("hi")])]) };
+        let bound = ModelRequest { tool_choice: ToolChoice::None, ..free.clone() };
+        assert_eq!(sent("m", &bound), sent("m", &free));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::sealed::{ChatSeal, ProviderFields};
 use crate::unseen;
 use kode_base::effort::Effort;
-use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, Wire};
+use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, ToolChoice, Wire};
 
 /// The separator of texts that become one.
 const BLANK_LINE: &str = "\n\n";
@@ -54,6 +54,8 @@ pub(super) struct ChatBody<'a> {
     messages: Vec<ChatMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ChatTool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
@@ -182,12 +184,15 @@ pub(super) fn body<'a>(dialect: ChatDialect<'a>, request: &'a ModelRequest) -> C
             parameters: &tool.input_schema,
         },
     });
+    let tools: Vec<_> = tools.collect();
+    let tool_choice = (request.tool_choice == ToolChoice::None && !tools.is_empty()).then_some("none");
     let include_usage = capabilities.streaming && dialect.include_usage;
     let limit = Some(request.max_tokens);
     ChatBody {
         model: dialect.model,
         messages,
-        tools: tools.collect(),
+        tools,
+        tool_choice,
         stream: capabilities.streaming,
         stream_options: include_usage.then_some(StreamOptions { include_usage }),
         max_tokens: limit.filter(|_| !capabilities.max_completion_tokens),

@@ -16,7 +16,7 @@ use super::OwnModel;
 use super::item::FREEFORM_ARGUMENT;
 use crate::unseen;
 use kode_base::effort::Effort;
-use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, ToolDeclaration};
+use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, ToolChoice, ToolDeclaration};
 
 /// The smallest limit of output tokens the API accepts.
 const MIN_OUTPUT_TOKENS: u32 = 16;
@@ -74,6 +74,8 @@ pub(super) struct ResponsesBody<'a> {
     input: Vec<InputItem<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<DeclaredTool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
     max_output_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
@@ -181,6 +183,7 @@ pub(super) fn body<'a>(
         previous_response_id: bookmark.map(|bookmark| bookmark.response),
         input: input(own, features, request, begun),
         tools: request.tools.iter().map(|tool| declared(tool, features.freeform)).collect(),
+        tool_choice: (request.tool_choice == ToolChoice::None && !request.tools.is_empty()).then_some("none"),
         max_output_tokens: request.max_tokens.max(MIN_OUTPUT_TOKENS),
         temperature: sampling.0,
         top_p: sampling.1,

@@ -44,6 +44,7 @@ fn settings(request: &ModelRequest) -> ModelRequest {
         messages: History::default(),
         reminders: request.reminders.iter().map(|text| neutral(text).into_owned()).collect(),
         tools: Vec::new(),
+        tool_choice: request.tool_choice,
         max_tokens: request.max_tokens,
         temperature: request.temperature,
         top_p: request.top_p,

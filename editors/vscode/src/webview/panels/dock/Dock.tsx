@@ -12,6 +12,7 @@ import { Composer } from "../../composer/Composer.tsx";
 import { waitingFor } from "../../store/session.ts";
 import { counted } from "../../text.ts";
 import { Icon } from "../Icon.tsx";
+import { Asides } from "./Asides.tsx";
 import { Changes, useChanges } from "./Changes.tsx";
 import { Queue } from "./Queue.tsx";
 import { Tasks } from "./Tasks.tsx";
@@ -24,6 +25,7 @@ export function Dock() {
     return (
         <div class={asking || applying ? "dock asking" : "dock"}>
             <Troubles />
+            <Asides />
             <ApplyingCard />
             <Waiting />
             {asking || applying ? <Folded /> : <Parts />}

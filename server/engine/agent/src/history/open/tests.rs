@@ -153,6 +153,7 @@ fn records(steps: &[(Step, u8)]) -> (Vec<Record>, &'static str) {
                 cost: Some(0.25),
                 context: None,
                 pace: Pace::default(),
+                aside: false,
             }),
             3 => {
                 let blob = BlobId::of(base.as_bytes());

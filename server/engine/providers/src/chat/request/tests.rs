@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use kode_model::{AnswerOrigin, ToolDeclaration};
+use kode_model::{AnswerOrigin, ToolChoice, ToolDeclaration};
 
 fn text(text: &str) -> Block {
     Block::Text { text: text.into() }
@@ -324,4 +324,21 @@ fn the_cache_key_goes_where_it_is_known() {
     assert_eq!(body["prompt_cache_key"], "s");
     assert_eq!(body.get("stream_options"), None);
     assert_eq!(sent(Capabilities::ALL, &request).get("prompt_cache_key"), None);
+}
+
+#[test]
+fn a_choice_of_no_tool_goes_with_tools_alone() {
+    let tool = ToolDeclaration {
+        name: "Read".into(),
+        description: String::new(),
+        input_schema: json!({}),
+        grammar: None,
+    };
+    let choice = |tools: Vec<ToolDeclaration>, tool_choice| {
+        let request = ModelRequest { tools, tool_choice, ..request(vec![Message::user(vec![text("hi")])]) };
+        sent(Capabilities::ALL, &request)["tool_choice"].take()
+    };
+    assert_eq!(choice(vec![tool.clone()], ToolChoice::None), "none");
+    assert_eq!(choice(vec![tool], ToolChoice::Auto), Value::Null);
+    assert_eq!(choice(Vec::new(), ToolChoice::None), Value::Null);
 }

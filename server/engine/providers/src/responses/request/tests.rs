@@ -7,7 +7,7 @@ use super::super::kept::StoredAnswers;
 use super::*;
 use crate::validity::{MODEL, message};
 use kode_model::normalise::normalise;
-use kode_model::{AnswerOrigin, ToolDeclaration, Wire};
+use kode_model::{AnswerOrigin, ToolChoice, ToolDeclaration, Wire};
 
 /// The model at a host that no journal names.
 const OWN: OwnModel<'_> = OwnModel { model: MODEL, host: "" };
@@ -315,4 +315,21 @@ proptest! {
         }
         prop_assert!(open.is_empty(), "{open:?} are not answered in {items:#?}");
     }
+}
+
+#[test]
+fn a_choice_of_no_tool_goes_with_tools_alone() {
+    let tool = ToolDeclaration {
+        name: "Read".into(),
+        description: String::new(),
+        input_schema: json!({}),
+        grammar: None,
+    };
+    let choice = |tools: Vec<ToolDeclaration>, tool_choice| {
+        let request = ModelRequest { tools, tool_choice, ..request(vec![Message::user(vec![text("hi")])]) };
+        sent(FEATURES, &request, None)["tool_choice"].take()
+    };
+    assert_eq!(choice(vec![tool.clone()], ToolChoice::None), "none");
+    assert_eq!(choice(vec![tool], ToolChoice::Auto), Value::Null);
+    assert_eq!(choice(Vec::new(), ToolChoice::None), Value::Null);
 }
