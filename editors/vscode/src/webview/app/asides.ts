@@ -43,7 +43,8 @@ export async function askAside(app: App, question: string): Promise<void> {
     }
     stopWaiting();
     app.set({ prompt: { ...BLANK, parts: prompt.parts, revision: prompt.revision + 1 }, trouble: undefined });
-    const askId = crypto.randomUUID();
+    // Another page may ask the same session.
+    const askId = crypto.getRandomValues(new Uint32Array(4)).join("-");
     const controller = new AbortController();
     asking.set(askId, controller);
     let sessionId = app.state.active;
