@@ -520,6 +520,8 @@ fn a_refused_prompt_never_reaches_the_model_also_after_the_server_ends() {
     let done = session.run("my secret is 1234");
     assert_eq!(done["stopReason"], "hook");
     assert!(notices(&session).contains("no secrets"), "{}", notices(&session));
+    let aside = session.request("agent/session/ask", json!({ "question": "what is my secret 1234?" }));
+    assert!(aside.unwrap_err().message.contains("no secrets"), "a side question is a prompt to hooks");
     assert!(desk.project.model.requests().is_empty());
     session.run("hello");
     assert!(!desk.project.model.last_request().to_string().contains("1234"));

@@ -241,6 +241,30 @@ def _(world: Terminal) -> None:
     world.ends(0)
 
 
+@case("chat: a side question is answered beside the conversation, and Ctrl-C ends the wait for it")
+def _(world: Terminal) -> None:
+    held = say("Never finished.", gate="never", gate_after_events=6)
+    world.serve(say("Fine."), prompts=[("why", [say("Because of the **cache**.")]), ("for ever", [held])])
+    world.shell((100, 40))
+    world.enter("kode-ls chat 'say it'")
+    world.shows("Fine.")
+    world.ready()
+    world.enter("/btw why?")
+    world.shows("Because of the **cache**.")
+    world.ready()
+    world.enter("/btw for ever?")
+    world.wait_held("never")
+    world.press("C-c")
+    world.ready()
+    world.enter("/export")
+    screen = world.shows("# say it")
+    assert "cache" not in screen.split("/export")[-1], screen
+    world.ready()
+    world.press("C-d")
+    world.shows("kode-ls chat -c")
+    world.ends(0)
+
+
 @case("chat: another conversation is gone on with")
 def _(world: Terminal) -> None:
     world.serve(say("Fine."), prompts=[("second", [say("In the second.")])])

@@ -10,7 +10,7 @@ use kode_engine::journal::lease::SessionWriter;
 use kode_engine::model::{Usage, UsageWindow};
 use kode_engine::permission::PermissionPrompt;
 use kode_engine::record::context::{ContextUse, Pace};
-use kode_engine::record::event::{Channel, Event, EventRecord, Gap, QueuedPrompt};
+use kode_engine::record::event::{Channel, Event, EventRecord, Gap, Item, QueuedPrompt};
 use kode_protocol as wire;
 
 use super::permission::{decided, prompt, updated};
@@ -57,14 +57,10 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
             turn::step((&turn, breakpoint), call.as_ref(), (model_call, max_model_calls))
         }
         Event::ItemAdded { item: added } => wire::Event::ItemAdded(wire::ItemAdded { item: item(added) }),
-        Event::ItemUpdated { item: updated } => {
-            wire::Event::ItemUpdated(wire::ItemUpdated { item: item(updated) })
-        }
+        Event::ItemUpdated { item: updated } => item_updated(updated),
         Event::TextChunk { item, text } => text_chunk(&item, text),
         Event::ThinkChunk { item, text } => think_chunk(&item, text),
-        Event::SideAnswer { ask, text } => {
-            wire::Event::SideAnswer(wire::SideAnswer { ask_id: wire::AskId::new(ask), text })
-        }
+        Event::SideAnswer { ask, text } => side_answer(ask, text),
         Event::ToolStart { item: started } => wire::Event::ToolStart(wire::ToolStart { item: item(started) }),
         Event::ToolProgress { item, call, text } => tool_progress(&item, &call, text),
         Event::ToolEnd { item: ended } => wire::Event::ToolEnd(wire::ToolEnd { item: item(ended) }),
@@ -160,6 +156,14 @@ fn tool_executed(call: &CallId, name: String, duration_ms: u64, ok: bool) -> wir
 
 fn text_chunk(item: &ItemId, text: String) -> wire::Event {
     wire::Event::TextChunk(wire::TextChunk { item_id: item_id(item), text })
+}
+
+fn item_updated(updated: Item) -> wire::Event {
+    wire::Event::ItemUpdated(wire::ItemUpdated { item: item(updated) })
+}
+
+fn side_answer(ask: String, text: String) -> wire::Event {
+    wire::Event::SideAnswer(wire::SideAnswer { ask_id: wire::AskId::new(ask), text })
 }
 
 fn think_chunk(item: &ItemId, text: String) -> wire::Event {

@@ -22,6 +22,7 @@ mod reminders;
 mod replay;
 mod rests;
 mod shape;
+mod side;
 mod slash;
 mod slow_settings;
 mod storage;

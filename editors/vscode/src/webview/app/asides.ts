@@ -7,7 +7,7 @@ import type { AgentEventParams, SessionId } from "kode-protocol";
 
 import { HostError } from "../host.ts";
 import type { App } from "./app.ts";
-import { stopWaiting } from "./drafts.ts";
+import { put, saveDraft, stopWaiting } from "./drafts.ts";
 import { ensureSession } from "./sessionStore.ts";
 import { BLANK } from "./state.ts";
 
@@ -52,6 +52,8 @@ export async function askAside(app: App, question: string): Promise<void> {
         sessionId ??= await ensureSession(app);
         add(app, { askId, sessionId, question, text: "", state: "asking" });
         app.announce("Asked beside the conversation.");
+        // The draft was the question.
+        saveDraft(app);
         const result = await app.host.request(
             "agent/session/ask",
             { sessionId, question, askId },
@@ -62,6 +64,9 @@ export async function askAside(app: App, question: string): Promise<void> {
     } catch (error) {
         if (controller.signal.aborted) return;
         if (sessionId === undefined) {
+            // Nothing that was typed is lost.
+            const text = [`/btw ${question}`, app.state.prompt.text].filter((line) => line !== "").join("\n");
+            put(app, { text });
             app.fail(error);
             return;
         }
