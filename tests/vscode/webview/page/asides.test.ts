@@ -51,27 +51,17 @@ test("a side question is answered in a card of its own while a call waits, and i
         await card.waitFor({ state: "detached" });
     }));
 
-test("the answer shows while it comes, and closing the card cancels it", () =>
+test("the answer shows while it comes, and its card can be closed before the end", () =>
     inWorld({ programs }, async ({ project, chat }) => {
-        const card = chat.page.locator(".aside");
-        for (const _ of [1, 2]) {
-            await chat.say("/btw for ever?");
-            await card.getByText("It begins").waitFor();
-            assert.equal(await card.getAttribute("aria-busy"), "true");
-            await card.locator("[aria-label='Cancel the side question']").click();
-            await card.waitFor({ state: "detached" });
-        }
+        await chat.say("/btw for ever?");
         await project.held("hold");
-        // Two are answered at a time: the places are free once the model has stopped.
+        const card = chat.page.locator(".aside");
+        await card.getByText("It begins").waitFor();
+        assert.equal(await card.getAttribute("aria-busy"), "true");
+        await card.locator("[aria-label='Cancel the side question']").click();
+        await card.waitFor({ state: "detached" });
         await chat.say("/btw why touch?");
-        const answer = card.locator("strong");
-        const again = card.locator("[aria-label='Ask again']");
-        await answer.or(again).waitFor();
-        for (let tries = 0; tries < 500 && (await again.count()) > 0; tries += 1) {
-            await again.click();
-            await answer.or(again).waitFor();
-        }
-        await answer.waitFor();
+        await card.locator("strong").waitFor();
         assert.equal(await chat.page.locator(".toast.error").count(), 0);
     }));
 
