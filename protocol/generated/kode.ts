@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "9792cf9b81863f956f37158c52a2c738090d542e4593da56a377d469b82cd48f";
+export const SCHEMA_HASH = "9094c09e22587b30f16cae0954188f27ca23c3ce282df0ca2590e089c730b304";
 
 /** A rule to write. */
 export interface AddRuleParams {

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "9792cf9b81863f956f37158c52a2c738090d542e4593da56a377d469b82cd48f"
+M.schema_hash = "9094c09e22587b30f16cae0954188f27ca23c3ce282df0ca2590e089c730b304"
 
 return M
