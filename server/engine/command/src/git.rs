@@ -2,6 +2,7 @@
 //!
 //! Rule: allow-lists of subcommands and of their options.
 
+mod history;
 mod operands;
 mod risk;
 #[cfg(test)]
@@ -13,6 +14,7 @@ use super::{CommandWord, FileTouch};
 use crate::place::{WorkingFolder, destination};
 use kode_base::paths::AbsPath;
 
+pub use history::PrintedContents;
 pub(super) use risk::is_risky;
 
 /// Characters by which git itself finds files by a pattern.
@@ -237,6 +239,11 @@ impl<'a> Invocation<'a> {
 /// The files a git command reads by its operands, and the folders it goes to.
 pub(super) fn touches(arguments: &[CommandWord], place: &WorkingFolder) -> Vec<FileTouch> {
     operands::touches(&Invocation::of(arguments), place)
+}
+
+/// What git prints of the contents of commits.
+pub(super) fn prints(arguments: &[CommandWord]) -> PrintedContents {
+    history::prints(&Invocation::of(arguments))
 }
 
 /// Where a command works: for git, where its `-C` leads.

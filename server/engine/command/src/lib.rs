@@ -31,6 +31,7 @@ mod wrappers;
 
 use kode_base::paths::AbsPath;
 
+pub use git::PrintedContents;
 pub use pattern::{BadPattern, CommandPattern};
 pub use propose::propose;
 pub use warnings::warnings;
@@ -94,6 +95,17 @@ pub struct SimpleCommand {
     /// Whether a rule for a prefix of the command may cover it. Not so for wrappers and for options that
     /// run programs or write files; only a rule for the exact command covers those.
     pub prefix_covered: bool,
+}
+
+impl SimpleCommand {
+    /// The contents of commits that it prints as a call of git; nothing for other programs.
+    #[must_use]
+    pub fn prints(&self) -> PrintedContents {
+        match self.argv.split_first() {
+            Some((name, arguments)) if wrappers::program(name) == "git" => git::prints(arguments),
+            _ => PrintedContents::Nothing,
+        }
+    }
 }
 
 /// One argument.

@@ -52,6 +52,18 @@ pub fn is_plain(folder: &AbsPath) -> bool {
     fs::canonicalize(folder.as_path()).is_ok_and(|folder| is_plain_within(&folder, 0))
 }
 
+/// The files that the repository around a folder tracks, by their names in its worktree. Blocks on the disk.
+#[must_use]
+pub fn tracked(folder: &AbsPath) -> Vec<AbsPath> {
+    let Ok(folder) = fs::canonicalize(folder.as_path()) else { return Vec::new() };
+    let Some(worktree) = folder.ancestors().find(|ancestor| exists(&ancestor.join(".git"))) else {
+        return Vec::new();
+    };
+    let own = git_folder(&worktree.join(".git"));
+    let files = own.map(|own| index::files(&own.join("index"))).unwrap_or_default();
+    files.into_iter().filter_map(|file| AbsPath::new(worktree.join(file)).ok()).collect()
+}
+
 /// Whether a settings file of the repository with this git folder, and with its files in `worktree`, names no program; true
 /// as well when there is no such file.
 pub(crate) fn is_plain_settings(file: &Path, folder: &Path, worktree: Option<&Path>) -> bool {

@@ -82,6 +82,47 @@ fn files_that_git_shows_are_seen() {
 }
 
 #[test]
+fn what_prints_contents_without_naming_files_is_seen() {
+    use crate::PrintedContents::{Any, Named, Nothing};
+    for (line, prints) in [
+        ("git show", Any),
+        ("git show HEAD~2", Any),
+        ("git show HEAD:src/main.rs", Named),
+        ("git show HEAD:a HEAD", Any),
+        ("git show HEAD -- src", Named),
+        ("git show --stat", Nothing),
+        ("git show --stat -p", Any),
+        ("git show --name-only HEAD", Nothing),
+        ("git log", Nothing),
+        ("git log --oneline -n 3", Nothing),
+        ("git log -p", Any),
+        ("git log --patch --stat", Any),
+        ("git log -3p", Any),
+        ("git log -U5", Any),
+        ("git log -p -- src/main.rs", Named),
+        ("git -C sub --no-pager log -p", Any),
+        ("git diff", Any),
+        ("git diff main..HEAD", Any),
+        ("git diff --stat main", Nothing),
+        ("git diff -- .", Named),
+        ("git diff --", Any),
+        ("git stash show -p", Any),
+        ("git stash list", Nothing),
+        ("git grep x HEAD", Any),
+        ("git archive HEAD", Any),
+        ("git format-patch -1", Any),
+        ("git fast-export --all", Any),
+        ("git cat-file --batch", Any),
+        ("git cat-file -t HEAD", Nothing),
+        ("git status", Nothing),
+        ("git commit -m x", Nothing),
+    ] {
+        assert_eq!(git(line).prints(), prints, "{line}");
+    }
+    assert_eq!(at_work("cat git").commands[0].prints(), Nothing);
+}
+
+#[test]
 fn patterns_and_messages_are_no_files() {
     for line in [
         "git grep -n 'fn .*main'",

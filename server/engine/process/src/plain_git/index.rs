@@ -1,4 +1,4 @@
-//! The submodules that a repository's index lists.
+//! The submodules and files that a repository's index lists.
 //!
 //! Rule: an index that is not understood from its first entry to its last yields nothing, which is not the same as no
 //! submodules.
@@ -31,16 +31,40 @@ pub(super) fn submodules(path: &Path) -> Option<Vec<PathBuf>> {
     if !metadata.is_file() || metadata.len() > MAX_INDEX {
         return None;
     }
-    parse(&fs::read(path).ok()?)
+    let mut found = Vec::new();
+    each_entry(&fs::read(path).ok()?, |mode, name| {
+        match mode {
+            FILE | PROGRAM | LINK => {}
+            SUBMODULE => found.push(inside(name)?),
+            _ => return None,
+        }
+        Some(())
+    })?;
+    Some(found)
 }
 
-fn parse(bytes: &[u8]) -> Option<Vec<PathBuf>> {
+/// The files that the index at a path lists, as paths in its worktree; none when there is no index, or it is not understood.
+pub(super) fn files(path: &Path) -> Vec<PathBuf> {
+    let is_small = fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= MAX_INDEX);
+    let Some(bytes) = is_small.then(|| fs::read(path).ok()).flatten() else { return Vec::new() };
+    let mut found = Vec::new();
+    let understood = each_entry(&bytes, |_, name| {
+        found.extend(inside(name));
+        Some(())
+    });
+    if understood.is_none() {
+        tracing::debug!(path = %path.display(), "an index of git is not understood");
+    }
+    found
+}
+
+/// Calls `take` with the mode and the name of each entry; `None` when it refuses one, and when the index is not understood.
+fn each_entry(bytes: &[u8], mut take: impl FnMut(u32, &[u8]) -> Option<()>) -> Option<()> {
     let header = bytes.strip_prefix(b"DIRC")?;
     let (version, count) = (number(header, 0)?, number(header, 4)?);
     if !(2..=4).contains(&version) {
         return None;
     }
-    let mut found = Vec::new();
     let mut at = 12;
     let mut name = Vec::new();
     for _ in 0..count {
@@ -58,13 +82,9 @@ fn parse(bytes: &[u8]) -> Option<Vec<PathBuf>> {
             // Entries are padded with one to eight zeros, so that their length can be divided by eight.
             at = start + (at - start).next_multiple_of(8);
         }
-        match mode {
-            FILE | PROGRAM | LINK => {}
-            SUBMODULE => found.push(inside(&name)?),
-            _ => return None,
-        }
+        take(mode, &name)?;
     }
-    has_plain_extensions(bytes.get(at..)?).then_some(found)
+    has_plain_extensions(bytes.get(at..)?).then_some(())
 }
 
 /// Whether no part behind the entries moves entries to another file.
