@@ -76,6 +76,10 @@ const NAMES: [&str; 63] = [
     ".xprofile",
 ];
 
+/// Files that keep others from agents, in the syntax of `.gitignore`: kode-ls obeys each of them.
+pub const IGNORE_FILES: [&str; 5] =
+    [".aiignore", ".codexignore", ".claudeignore", ".cursorignore", ".geminiignore"];
+
 /// Ends of names that steer programs in whichever folder they lie.
 const SUFFIXES: [&str; 1] = [".code-workspace"];
 
@@ -104,11 +108,18 @@ const OF_DEPENDENCIES: [&str; 5] = ["node_modules", "target", ".venv", "__pycach
 pub fn is_steering(name: &OsStr) -> bool {
     let is = |other: &&str| name.eq_ignore_ascii_case(other);
     NAMES.iter().any(is)
+        || is_ignore_file(name)
         || SUFFIXES.iter().any(|suffix| {
             let (name, suffix) = (name.as_encoded_bytes(), suffix.as_bytes());
             let end = name.len().checked_sub(suffix.len()).and_then(|start| name.get(start..));
             end.is_some_and(|end| end.eq_ignore_ascii_case(suffix))
         })
+}
+
+/// Whether a name is that of a file that keeps others from agents.
+#[must_use]
+pub fn is_ignore_file(name: &OsStr) -> bool {
+    IGNORE_FILES.iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 
 /// Whether a name is that of a repository's own data.
@@ -142,7 +153,7 @@ mod tests {
 
     #[test]
     fn names_are_compared_without_letter_case() {
-        for name in [".git", ".GIT", ".VSCode", "App.code-workspace", ".MCP.json", ".bashrc"] {
+        for name in [".git", ".GIT", ".VSCode", "App.code-workspace", ".MCP.json", ".bashrc", ".AIignore"] {
             assert!(is_steering(OsStr::new(name)), "{name}");
         }
         for name in ["git", ".gitignore", "code-workspace", ".vscode2", "README.md", ""] {

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::hooks::config::Hooks;
+use crate::ignore_files::IgnoreLook;
 use crate::policy::Policy;
 use kode_base::call::{ReadCheck, Touch};
 use kode_base::mode::Mode;
@@ -164,6 +165,18 @@ impl EffectivePolicy {
         delivery: &dyn Fn(&Target) -> Option<EditDelivery>,
         ask: impl FnOnce(&Circumstances<'_>) -> T,
     ) -> T {
+        self.within_look(mode, workspace, (real_paths, &IgnoreLook::default()), delivery, ask)
+    }
+
+    /// As [`Self::within`], with a look at the ignore files that several questions of one call share.
+    fn within_look<T>(
+        &self,
+        mode: Mode,
+        workspace: &Workspace,
+        (real_paths, ignored): (&RealPaths, &IgnoreLook),
+        delivery: &dyn Fn(&Target) -> Option<EditDelivery>,
+        ask: impl FnOnce(&Circumstances<'_>) -> T,
+    ) -> T {
         let additional = &self.policy.additional;
         let real = |target: &Target| real_paths.real(target);
         let contains = |target: &Target| {
@@ -191,6 +204,14 @@ impl EffectivePolicy {
             rules: &self.rules,
             grants: &self.grants,
             sensitive: &self.policy.sensitive,
+            ignored_by: &|path| ignored.denies(path.as_path()),
+            tracked_ignored: &|folder| {
+                let tracked = kode_process::plain_git::tracked(folder).into_iter();
+                tracked
+                    .filter_map(|file| Some((ignored.denies_entry(file.as_path(), &|| false)?, file)))
+                    .map(|(by, file)| (file, by))
+                    .collect()
+            },
             confinement: &self.policy.confinement,
             lost: self.policy.lost.as_deref(),
             contains: &contains,
@@ -205,11 +226,13 @@ impl EffectivePolicy {
 }
 
 impl PolicyView {
-    /// Which files a search may look into.
+    /// Which files the searches of one call may look into.
     pub fn may_read(self, mode: Mode) -> ReadCheck {
         let Self { in_force, workspace } = self;
+        let ignored = IgnoreLook::default();
         Arc::new(move |target, look| {
-            in_force.within(mode, &workspace, &RealPaths::default(), &|_| None, |circumstances| {
+            let looks = (&RealPaths::default(), &ignored);
+            in_force.within_look(mode, &workspace, looks, &|_| None, |circumstances| {
                 gate::may_read(target, look, circumstances)
             })
         })

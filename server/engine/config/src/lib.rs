@@ -10,6 +10,7 @@ pub mod budget;
 pub mod command;
 pub mod extension;
 pub mod hooks;
+pub mod ignore_files;
 pub mod in_force;
 pub mod language_servers;
 pub mod mcp;

@@ -1,7 +1,7 @@
 //! The verdict on one call: run, ask, or refuse.
 //!
-//! Rule: a pure function of the call, the rules, the mode and the standing answers. A deny rule, the floor and a secret
-//! always refuse; an ask rule and a guarded place ask in every mode; a rule that allows comes
+//! Rule: a pure function of the call, the rules, the mode and the standing answers. A deny rule, an ignore file, the floor and a
+//! secret always refuse; an ask rule and a guarded place ask in every mode; a rule that allows comes
 //! before the mode. Nothing here turns a refusal into anything else, and a rule never allows what the parser does not
 //! understand.
 
@@ -14,7 +14,7 @@ mod tests;
 use serde_json::Value;
 
 use crate::rules::{Behavior, PlacedRule, RuleSet, RuleSubject};
-use crate::{EditDelivery, Grant, Sensitive};
+use crate::{EditDelivery, Grant, IgnoredBy, Sensitive};
 use kode_base::call::{Exposure, ToolKind, Touch};
 use kode_base::mask::masked_text;
 use kode_base::mode::{ActionClass, Mode, Stance};
@@ -119,6 +119,10 @@ pub struct Circumstances<'a> {
     pub grants: &'a [Grant],
     /// Which files hold secrets.
     pub sensitive: &'a Sensitive,
+    /// Why a path is kept from the agent by a file such as `.aiignore`, if it is; links are not followed.
+    pub ignored_by: &'a dyn Fn(&AbsPath) -> Option<IgnoredBy>,
+    /// The files that the repository around a folder tracks, and ignore files keep from the agent.
+    pub tracked_ignored: &'a dyn Fn(&AbsPath) -> Vec<(AbsPath, IgnoredBy)>,
     /// The sandbox of the commands.
     pub confinement: &'a Confinement,
     /// Why the rules protect less than the user thinks, if they do.

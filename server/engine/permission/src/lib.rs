@@ -13,6 +13,7 @@ pub mod delivery;
 pub mod equipment;
 pub mod gate;
 pub mod grant;
+pub mod ignored;
 pub mod rules;
 pub mod sensitive;
 pub mod standing;
@@ -29,6 +30,7 @@ pub use broker::{PermissionBroker, PromptOutcome, PromptRespondError, ScopeNotOf
 pub use delivery::{BadRule, Deliveries, EditDelivery, EditDeliveryRule};
 pub use gate::{GateDecision, Verdict};
 pub use grant::Grant;
+pub use ignored::{IgnoreCause, IgnoredBy};
 pub use sensitive::{Sensitive, Sensitivity};
 
 /// The prompt for the user before a call runs.

@@ -87,6 +87,8 @@ pub enum SettingsLayer {
     User,
     /// A plugin that is on.
     Plugin,
+    /// A file such as `.aiignore`, which keeps others from the agent.
+    IgnoreFile,
     /// Built in.
     Default,
 }
@@ -104,6 +106,7 @@ impl SettingsLayer {
             Self::Project => "project",
             Self::User => "user",
             Self::Plugin => "plugin",
+            Self::IgnoreFile => "ignore file",
             Self::Default => "default",
         }
     }
@@ -137,7 +140,9 @@ impl fmt::Display for RuleSource {
     /// As people are notified, for example `project settings, /w/.kode/settings.json:3`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.layer {
-            SettingsLayer::CommandLine | SettingsLayer::Session => formatter.write_str(self.layer.name())?,
+            SettingsLayer::CommandLine | SettingsLayer::Session | SettingsLayer::IgnoreFile => {
+                formatter.write_str(self.layer.name())?
+            }
             SettingsLayer::Managed
             | SettingsLayer::Editor
             | SettingsLayer::Local

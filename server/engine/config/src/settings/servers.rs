@@ -91,6 +91,7 @@ impl SettingsSources {
             | SettingsLayer::Session
             | SettingsLayer::Editor
             | SettingsLayer::Plugin
+            | SettingsLayer::IgnoreFile
             | SettingsLayer::Default => Vec::new(),
         }
     }

@@ -14,7 +14,9 @@ use crate::{GateDecision, Grant, Verdict};
 use kode_base::mask::masked_text;
 use kode_base::mode::{ActionClass, Mode, Stance};
 use kode_base::paths::{AbsPath, Target};
-use kode_command::{Analysis, Effect, FileAccess, FileTouch, SimpleCommand, TouchedPath, analyse};
+use kode_command::{
+    Analysis, Effect, FileAccess, FileTouch, PrintedContents, SimpleCommand, TouchedPath, analyse,
+};
 
 /// Maximum characters of a command in a reason.
 const QUOTE_LIMIT: usize = 60;
@@ -124,7 +126,10 @@ impl LineJudge<'_> {
                 .chain(beneath)
                 .collect::<Vec<_>>()
         });
-        asked.chain(files).fold(Verdict::allowed("nothing speaks against it"), Verdict::and)
+        asked
+            .chain(files)
+            .chain(self.may_print_ignored())
+            .fold(Verdict::allowed("nothing speaks against it"), Verdict::and)
     }
 
     /// A deny rule that may refer to a part that cannot be judged: the user decides, for it may be harmless.
@@ -138,6 +143,30 @@ impl LineJudge<'_> {
             "the program that `{}` runs is known only when it runs, and may be one that the rule {} denies",
             quote(part),
             masked_text(&rule.rule.to_string())
+        );
+        (!self.is_granted()).then(|| Verdict::ask(reason).within_session())
+    }
+
+    /// A call of git that prints what commits hold of a file that is kept from the agent: it prints it in the sandbox too.
+    fn may_print_ignored(&self) -> Option<Verdict> {
+        let mut tracked = HashMap::new();
+        let printed = self.analysis.commands.iter().find_map(|command| {
+            let prints = command.prints();
+            if prints == PrintedContents::Nothing {
+                return None;
+            }
+            let directory = command.directory.as_ref().unwrap_or(self.line.directory);
+            let tracked =
+                tracked.entry(directory).or_insert_with(|| (self.circumstances.tracked_ignored)(directory));
+            let is_printed = |file: &AbsPath| prints == PrintedContents::Any || may_name(command, file);
+            let (file, by) = tracked.iter().find(|(file, _)| is_printed(file))?;
+            Some((command, file.clone(), by.clone()))
+        });
+        let (command, file, by) = printed?;
+        let reason = format!(
+            "`{}` may print {file} from commits, which is kept from the agent by {by}; with paths of other files \
+             behind `--` it does not",
+            quote(&command.text)
         );
         (!self.is_granted()).then(|| Verdict::ask(reason).within_session())
     }
@@ -190,7 +219,9 @@ impl LineJudge<'_> {
     fn beneath_judged(&self, access: FileAccess, folder: &AbsPath, visible_only: bool) -> Verdict {
         let (paths, is_all) = guess::beneath(folder, visible_only);
         let mut verdict = Verdict::allowed("nothing beneath speaks against it");
-        for path in paths.into_iter().filter(|path| path != folder) {
+        let is_hidden =
+            |path: &AbsPath| access == FileAccess::Read && self.is_confined() && self.is_ignored(path);
+        for path in paths.into_iter().filter(|path| path != folder && !is_hidden(path)) {
             let held_back = self.file_judged(access, path);
             // A rule means what it says; a secret among many files is left to the user.
             verdict = verdict.and(match (held_back.decision, &held_back.rule) {
@@ -206,6 +237,17 @@ impl LineJudge<'_> {
         } else {
             verdict.and(Verdict::ask(format!("{folder} has too many files to check")))
         }
+    }
+
+    /// Whether the command runs in the sandbox, where it does not see what ignore files keep from the agent.
+    fn is_confined(&self) -> bool {
+        matches!(self.circumstances.confinement, Confinement::Sandbox { .. })
+            && !self.line.outside_sandbox
+            && !self.circumstances.confinement.excludes(self.analysis)
+    }
+
+    fn is_ignored(&self, path: &AbsPath) -> bool {
+        (self.circumstances.ignored_by)(path).is_some()
     }
 
     /// The files an operand can mean, wherever its command may run.
@@ -474,6 +516,14 @@ fn access(access: FileAccess) -> TargetAccess {
         FileAccess::Read => TargetAccess::Read,
         FileAccess::Write => TargetAccess::Write,
     }
+}
+
+/// Whether a command names a file, or a folder around it.
+fn may_name(command: &SimpleCommand, file: &AbsPath) -> bool {
+    command.touches.iter().any(|touch| match &touch.path {
+        TouchedPath::Known(path) => file.is_within(path),
+        TouchedPath::Unknown(_) => true,
+    })
 }
 
 /// A piece of a command line, short enough for a reason.

@@ -10,7 +10,7 @@ use crate::rules::{Behavior, PlacedRule, RuleSubject};
 use crate::{EditDelivery, GateDecision, Sensitivity, Verdict};
 use kode_base::mode::{ActionClass, Mode, Stance};
 use kode_base::paths::Target;
-use kode_base::steering::{is_steering, place_at_home};
+use kode_base::steering::{is_ignore_file, is_steering, place_at_home};
 
 /// The action on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(super) fn judge(
     }
 }
 
-/// The objections of rules, secrets and guarded places; allowed without any.
+/// The objections of rules, ignore files, secrets and guarded places; allowed without any.
 pub(super) fn held_back(
     access: TargetAccess,
     given: &Target,
@@ -62,6 +62,9 @@ pub(super) fn held_back(
     let subject = subject(access, given, real);
     if let Some(rule) = circumstances.rules.find(Behavior::Deny, &subject) {
         return Verdict::by_rule(GateDecision::Deny, rule);
+    }
+    if let Some(verdict) = ignored(given, real, circumstances) {
+        return verdict;
     }
     let of =
         |target: &Target| target.file().map_or(Sensitivity::None, |path| circumstances.sensitive.of(path));
@@ -93,6 +96,15 @@ pub(super) fn held_back(
         Some(reason) => Verdict::ask(reason).within_session(),
         None => Verdict::allowed("nothing speaks against it"),
     }
+}
+
+/// The denial of a path by an ignore file, under either name.
+fn ignored(given: &Target, real: &Target, circumstances: &Circumstances<'_>) -> Option<Verdict> {
+    let of = |target: &Target| {
+        let denied = (circumstances.ignored_by)(target.file()?)?;
+        Some(denied.verdict(target))
+    };
+    of(given).or_else(|| of(real).filter(|_| real != given))
 }
 
 fn by_mode(access: TargetAccess, target: &Target, circumstances: &Circumstances<'_>) -> Verdict {
@@ -140,6 +152,9 @@ fn guarded(target: &Target, circumstances: &Circumstances<'_>) -> Option<String>
     let inside = circumstances.roots.iter().filter(|root| guarded_end(root.as_path()).is_none());
     let inside = inside.filter_map(|root| file.as_path().strip_prefix(root.as_path()).ok());
     let path = inside.min_by_key(|path| path.components().count()).unwrap_or(file.as_path());
+    if file.as_path().file_name().is_some_and(is_ignore_file) {
+        return Some(format!("{target} decides which files are kept from the agent"));
+    }
     if let Some(name) = path.components().find_map(guarded_name) {
         return Some(format!("files in {name} control what programs do later"));
     }

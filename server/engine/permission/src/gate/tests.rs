@@ -4,6 +4,7 @@ use serde_json::json;
 use url::Url;
 
 use super::*;
+use crate::IgnoreCause;
 use crate::rules::{PathBases, Rule, RuleSource, SettingsLayer};
 
 fn file(path: &str) -> Target {
@@ -26,6 +27,13 @@ fn real(target: &Target) -> Target {
     }
 }
 
+/// `/w/.aiignore` keeps `/w/kept` from the agent.
+fn ignored(path: &AbsPath) -> Option<IgnoredBy> {
+    let file = AbsPath::new("/w/.aiignore").unwrap();
+    let cause = IgnoreCause::Line { number: 3, pattern: "/kept/".to_owned() };
+    path.as_path().starts_with("/w/kept").then_some(IgnoredBy { file, cause })
+}
+
 fn sandbox(runs_unasked: bool) -> Confinement {
     Confinement::Sandbox { runs_unasked, may_leave: true, excluded: vec!["docker ps".parse().unwrap()] }
 }
@@ -38,6 +46,7 @@ struct Rig {
     confinement: Confinement,
     delivery: Option<EditDelivery>,
     plain_git: bool,
+    tracks_ignored: bool,
 }
 
 impl Rig {
@@ -60,6 +69,7 @@ impl Rig {
             confinement: Confinement::Off,
             delivery: None,
             plain_git: true,
+            tracks_ignored: false,
         }
     }
 
@@ -81,6 +91,11 @@ impl Rig {
                 ["/state/output/kept", "/state/sessions"].map(|path| AbsPath::new(path).unwrap()).to_vec(),
                 Vec::new(),
             ),
+            ignored_by: &ignored,
+            tracked_ignored: &|_| {
+                let file = AbsPath::new("/w/kept/a").unwrap();
+                ignored(&file).filter(|_| self.tracks_ignored).map(|by| (file, by)).into_iter().collect()
+            },
             confinement: &self.confinement,
             lost: None,
             contains: &contains,
@@ -420,6 +435,8 @@ fn on_disk(mode: Mode, rules: &[(Behavior, &str)]) -> (tempfile::TempDir, impl F
             rules: &rules,
             grants: &[],
             sensitive: &Sensitive::default(),
+            ignored_by: &|_| None,
+            tracked_ignored: &|_| Vec::new(),
             confinement: &Confinement::Off,
             lost: None,
             contains: &contains,
@@ -498,4 +515,70 @@ fn links_that_grep_follows_lead_to_no_file_that_is_not_read_unasked() {
     assert_eq!((run("grep -nR x plain"), run("grep -r x plain")), (Ask, Allow), "the link leads out");
     link("../secrets", "src/folder");
     assert_eq!(run("grep --dereference-recursive x src"), Ask, "what lies in the folder is not looked at");
+}
+
+#[test]
+fn what_an_ignore_file_keeps_is_refused_to_every_tool_in_every_mode() {
+    for mode in Mode::ALL {
+        let rig = Rig::new(mode, &[(ALLOW, "Read(kept/**)"), (ALLOW, "Edit(kept/**)"), (ALLOW, "Bash")]);
+        for touch in [
+            Touch::Read(file("/w/kept/a")),
+            Touch::Write(file("/w/kept/a")),
+            command("cat kept/a"),
+            command("echo x > kept/a"),
+            command("git show HEAD:kept/a"),
+            command("git show main:./kept/a | head"),
+            command("git cat-file -p HEAD:kept/a"),
+            command("git diff -- kept/a"),
+            command("git log -p -- kept"),
+            command("git blame kept/a"),
+            command("python3 < kept/a"),
+        ] {
+            let verdict = rig.verdict(std::slice::from_ref(&touch));
+            assert_eq!(verdict.decision, Deny, "{mode:?} {touch:?}: {verdict:?}");
+            assert!(verdict.reason.contains("line 3 (`/kept/`) of /w/.aiignore"), "{verdict:?}");
+            let source = verdict.rule.unwrap().source.to_string();
+            assert_eq!(source, "ignore file, /w/.aiignore:3");
+        }
+        assert_ne!(rig.decide(&[Touch::Read(file("/w/other"))]), Deny, "{mode:?}");
+    }
+}
+
+#[test]
+fn an_ignore_file_is_asked_for_before_it_is_changed_in_every_mode_that_asks() {
+    for mode in [Mode::Default, Mode::AcceptEdits, Mode::BypassPermissions, Mode::Approval] {
+        let rig = Rig::new(mode, &[(ALLOW, "Edit(**)"), (ALLOW, "Bash")]);
+        for touch in [
+            Touch::Write(file("/w/.aiignore")),
+            Touch::Write(file("/w/sub/.CursorIgnore")),
+            command("rm .aiignore"),
+            command("echo > sub/.codexignore"),
+            command("mv .claudeignore x"),
+        ] {
+            assert_eq!(rig.decide(std::slice::from_ref(&touch)), Ask, "{mode:?} {touch:?}");
+        }
+        assert_ne!(rig.decide(&[Touch::Read(file("/w/.aiignore"))]), Deny);
+    }
+}
+
+#[test]
+fn git_is_asked_for_before_it_prints_what_an_ignore_file_keeps_from_commits() {
+    let mut rig = Rig::new(Mode::BypassPermissions, &[(ALLOW, "Bash")]);
+    let printing =
+        ["git log -p", "git show", "git diff main", "git diff -- kept/..", "git -C sub stash show -p"];
+    for line in printing {
+        assert_eq!(rig.run(line), Allow, "{line}");
+    }
+    rig.tracks_ignored = true;
+    for line in printing {
+        let verdict = rig.verdict(&[command(line)]);
+        assert_eq!(verdict.decision, Ask, "{line}");
+        assert!(verdict.reason.contains("line 3 (`/kept/`) of /w/.aiignore"), "{verdict:?}");
+    }
+    for line in ["git log", "git show --stat", "git diff -- src", "git log -p -- src/main.rs", "git status"] {
+        assert_eq!(rig.run(line), Allow, "{line}");
+    }
+    rig.grants
+        .push(Grant::Command { command: "git log -p".to_owned(), directory: AbsPath::new("/w").unwrap() });
+    assert_eq!(rig.run("git log -p"), Allow);
 }
