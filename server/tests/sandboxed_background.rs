@@ -120,7 +120,8 @@ async fn a_background_command_is_held_and_what_it_did_to_guarded_files_is_report
 async fn what_a_rule_hides_in_the_workspace_is_hidden_by_every_kind_of_sandbox() {
     for kind in [detect().bubblewrap().unwrap(), detect().landlock_alone().unwrap()] {
         let name = kind.name();
-        let hides = HiddenFilter::new("rule".to_owned(), |path, _| path.ends_with("private/key"));
+        let hides =
+            HiddenFilter::new("rule".to_owned(), &[], || Box::new(|path, _| path.ends_with("private/key")));
         let rig = rig_of(kind, Some(hides));
         std::fs::create_dir(rig.workspace.join("private")).unwrap();
         for file in ["private/key", "private/other", "plain"] {

@@ -44,7 +44,7 @@ pub use detect::{SandboxSupport, detect};
 pub(crate) use environment::inherits;
 pub use environment::keeps;
 use guard::LeaseKind;
-pub use guard::{GuardLease, HiddenFilter, QuarantinedFile, obeyed_by_git};
+pub use guard::{GuardLease, HiddenFilter, PathTest, QuarantinedFile, obeyed_by_git};
 pub use hosts::HostEntry;
 pub use policy::{
     Enforcement, GuardReport, HelperReport, InputMode, Network, ResourceLimits, RestoredPath, SandboxKind,

@@ -17,6 +17,7 @@ use super::{
     EditorSettings, SensitiveFile, SetError, Settings, SettingsScope as FileScope, SettingsSources,
     SettingsValues, SourcedValue, TrustRequest, TrustState, WithheldSetting, WriteOutcome,
 };
+use crate::ignore_files::IgnoreLook;
 use crate::plugin::installed::PluginPaths;
 use crate::plugin::{Plugin, PluginId};
 use crate::policies::PolicyProvider;
@@ -24,6 +25,7 @@ use crate::policy::{KeepRuleError, Policy, PolicySource, SessionDefaults};
 use crate::preferences::Preferences;
 use kode_base::paths::AbsPath;
 use kode_base::secret_places::{places, shown};
+use kode_base::steering::IGNORE_FILES;
 use kode_command::CommandPattern;
 use kode_model::models::{ModelSources, ProfileLayer};
 use kode_permission::gate::Confinement;
@@ -375,7 +377,7 @@ impl SettingsPolicy {
             read_only: folders(&wanted.deny_write),
             scripts: self.hook_scripts(settings),
             hidden,
-            hides: unreadable.map(hidden_by),
+            hides: Some(hidden_by(unreadable)),
             home: self.options.home.clone(),
             state: self.options.state.clone(),
             network: network(wanted, problems),
@@ -426,11 +428,19 @@ impl SettingsPolicy {
     }
 }
 
-/// The filter for what rules keep from being read.
-fn hidden_by(unreadable: Unreadable) -> HiddenFilter {
-    let key = unreadable.key.clone();
-    HiddenFilter::new(key, move |path, is_folder| {
-        AbsPath::new(path).is_ok_and(|path| unreadable.covers(&path, is_folder))
+/// The filter for what rules and ignore files keep from being read.
+fn hidden_by(unreadable: Option<Unreadable>) -> HiddenFilter {
+    let key = unreadable.as_ref().map(|unreadable| unreadable.key.clone()).unwrap_or_default();
+    let unreadable = Arc::new(unreadable);
+    HiddenFilter::new(key, &IGNORE_FILES, move || {
+        let (ignored, unreadable) = (IgnoreLook::default(), Arc::clone(&unreadable));
+        Box::new(move |path, is_folder| {
+            let covers = |unreadable: &Unreadable| {
+                AbsPath::new(path).is_ok_and(|path| unreadable.covers(&path, is_folder))
+            };
+            ignored.denies_entry(path, &|| is_folder).is_some()
+                || unreadable.as_ref().as_ref().is_some_and(covers)
+        })
     })
 }
 

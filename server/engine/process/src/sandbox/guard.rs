@@ -41,8 +41,8 @@ pub(crate) use aside::Quarantine;
 pub use aside::QuarantinedFile;
 pub use obeyed::obeyed_by_git;
 pub(crate) use restore::GuardSnapshot;
-pub use survey::HiddenFilter;
 pub(crate) use survey::{GuardScope, GuardSurvey, GuardedPath};
+pub use survey::{HiddenFilter, PathTest};
 
 /// After how long something that may be half made is judged again.
 const AGAIN: Duration = Duration::from_millis(60);
@@ -145,6 +145,7 @@ impl FileGuard {
         if state.attended + state.unattended == 0 {
             let GuardState { index, accepted, unheld, .. } = &mut *state;
             let survey = index.refresh()?;
+            survey.check_bound()?;
             if *survey != **accepted {
                 *accepted = Arc::new(survey.clone());
             }
@@ -355,8 +356,11 @@ impl Drop for GuardLease {
 /// Settles everything at once, for a command whose server is gone: the former files are compared with a new walk.
 pub(crate) fn settle_alone(ground: &GuardScope, handed: &GuardManifest) -> io::Result<GuardReport> {
     let known = NewEntries::default();
-    let reopened = reopen(|| Ok(known.new_unreadable(&GuardSurvey::of(ground)?, &handed.survey)))?;
-    let now = GuardSurvey::of(ground)?;
+    // What the command did not see is not its doing.
+    let mut ground = ground.clone();
+    ground.unseen.extend(handed.survey.hidden.iter().cloned());
+    let reopened = reopen(|| Ok(known.new_unreadable(&GuardSurvey::of(&ground)?, &handed.survey)))?;
+    let now = GuardSurvey::of(&ground)?;
     let moment = SettlePoint { is_end: true, is_attended: false };
     let places = (&handed.store, ground.home.as_deref());
     let settled = NewEntries::default().settle(&handed.survey, &now, places, moment);

@@ -49,9 +49,11 @@ const EXIT_SIGNAL: i32 = 128;
 /// The files in the control folder.
 const PLAN: &str = "plan.json";
 const STATUS: &str = "status.json";
-/// The placeholder for hidden files and folders, in the control folder.
+/// The placeholders for hidden files and folders, in the control folder: empty ones, and those that cannot be opened.
 const EMPTY: &str = "empty";
 const VOID: &str = "void";
+const SHUT: &str = "shut";
+const LOCKED: &str = "locked";
 
 /// The input of the process inside.
 #[derive(Debug, Serialize, Deserialize)]

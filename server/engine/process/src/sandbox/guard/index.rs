@@ -20,7 +20,8 @@ use rustix::io::Errno;
 use kode_base::beneath;
 use kode_base::steering::{is_repository, is_steering};
 
-use super::survey::{FolderRole, FolderVisitor, GuardScope, GuardSurvey, is_of_bare};
+use super::stamp::InodeStamp;
+use super::survey::{FolderRole, FolderVisitor, GuardLook, GuardScope, GuardSurvey, is_of_bare};
 
 /// How many watches the user may have.
 const QUOTA: &str = "/proc/sys/fs/inotify/max_user_watches";
@@ -55,6 +56,8 @@ struct FolderWatches {
     watches: BTreeMap<PathBuf, i32>,
     /// The topmost folders without a watch.
     unwatched: BTreeMap<PathBuf, FolderRole>,
+    /// Files that decide what is hidden, as they were when they were found; nothing where one may come to be.
+    deciding: BTreeMap<PathBuf, Option<InodeStamp>>,
     room: usize,
 }
 
@@ -99,29 +102,37 @@ impl GuardIndex {
         // The watches of before end with their queue.
         self.watch = FolderWatches::new();
         match &mut self.watch {
-            Some(watch) => self.survey.walk_all(&self.ground, watch),
+            Some(watch) => {
+                self.ground.deciding_above().for_each(|path| watch.found_deciding(&path));
+                self.survey.walk_all(&self.ground, watch)
+            }
             None => self.survey.walk_all(&self.ground, &mut ()),
         }
     }
 
     fn apply(&mut self) -> io::Result<()> {
         let Some(watch) = &mut self.watch else { return self.walk() };
-        let hides = self.ground.hides.clone();
-        let hides = |path: &Path| hides.as_ref().is_some_and(|hides| hides.covers(path, false));
-        let Some(changed) = watch.changed(&hides) else { return self.walk() };
+        if watch.has_decided_otherwise() {
+            return self.walk();
+        }
+        let look = self.ground.look();
+        let Some(changed) = watch.changed(&look) else {
+            drop(look);
+            return self.walk();
+        };
         for (path, treatment) in changed.entries {
             watch.forget(&path);
-            self.survey.examine(&path, treatment, &self.ground, watch)?;
+            self.survey.examine(&path, treatment, &look, watch)?;
         }
         for folder in changed.contents {
-            self.survey.examine_content(&folder, &self.ground, watch)?;
+            self.survey.examine_content(&folder, &look, watch)?;
         }
         for (folder, treatment) in watch.unwatched.clone() {
-            self.survey.examine_folder(&folder, treatment, &self.ground, watch)?;
+            self.survey.examine_folder(&folder, treatment, &look, watch)?;
         }
         for folder in self.survey.unreadable() {
             let treatment = folder.parent().and_then(|parent| watch.role(parent)).unwrap_or(FolderRole::Tree);
-            self.survey.examine(&folder, treatment, &self.ground, watch)?;
+            self.survey.examine(&folder, treatment, &look, watch)?;
         }
         self.survey.complete(&self.ground);
         Ok(())
@@ -154,12 +165,19 @@ impl FolderWatches {
             folders: HashMap::new(),
             watches: BTreeMap::new(),
             unwatched: BTreeMap::new(),
+            deciding: BTreeMap::new(),
             room,
         })
     }
 
-    /// The changes since the last query; `None` when the kernel could not keep all of it.
-    fn changed(&mut self, hides: &dyn Fn(&Path) -> bool) -> Option<ChangedEntries> {
+    /// Whether a file that decides what is hidden has changed.
+    fn has_decided_otherwise(&self) -> bool {
+        self.deciding.iter().any(|(path, stamp)| InodeStamp::of(path) != *stamp)
+    }
+
+    /// The changes since the last query; `None` when the kernel could not keep all of it, and when one is of a file that decides
+    /// what is hidden.
+    fn changed(&mut self, look: &GuardLook<'_>) -> Option<ChangedEntries> {
         let mut changed = ChangedEntries::default();
         let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
         let mut reader = Reader::new(&self.queue, &mut buffer);
@@ -182,7 +200,11 @@ impl FolderWatches {
             let Some((folder, treatment)) = self.folders.get(&event.wd()) else { continue };
             let Some(name) = event.file_name() else { continue };
             let name = OsStr::from_bytes(name.to_bytes());
-            note(&mut changed, (folder, name), *treatment, events.contains(ReadFlags::ISDIR), hides);
+            let is_of_tree = matches!(treatment, FolderRole::Tree | FolderRole::Dependencies);
+            if is_of_tree && look.scope.is_deciding(name) {
+                return None;
+            }
+            note(&mut changed, (folder, name), *treatment, events.contains(ReadFlags::ISDIR), look);
         }
         for watch in ended {
             if let Some((folder, _)) = self.folders.remove(&watch)
@@ -231,14 +253,14 @@ fn note(
     (folder, name): (&Path, &OsStr),
     treatment: FolderRole,
     is_folder: bool,
-    hides: &dyn Fn(&Path) -> bool,
+    look: &GuardLook<'_>,
 ) {
     if matches!(treatment, FolderRole::Tree | FolderRole::Dependencies) {
         if is_of_bare(name) {
             changed.contents.insert(folder.to_path_buf());
         }
         let steers = is_repository(name) || treatment == FolderRole::Tree && is_steering(name);
-        if !is_folder && !steers && !hides(&folder.join(name)) {
+        if !is_folder && !steers && !look.hides(&folder.join(name), false) {
             return;
         }
     }
@@ -246,6 +268,10 @@ fn note(
 }
 
 impl FolderVisitor for FolderWatches {
+    fn found_deciding(&mut self, path: &Path) {
+        self.deciding.insert(path.to_path_buf(), InodeStamp::of(path));
+    }
+
     fn enter(&mut self, path: &Path, folder: &OwnedFd, treatment: FolderRole) {
         if self.unwatched.contains_key(path) {
             return;

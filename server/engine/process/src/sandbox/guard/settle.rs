@@ -218,6 +218,9 @@ fn obeyed_by(path: &Path, survey: &GuardSurvey) -> &'static str {
     if is_of_git {
         return "git";
     }
+    if steering::is_ignore_file(name.as_ref()) {
+        return "this agent and others";
+    }
     match &*name {
         ".vscode" | ".idea" | ".zed" | ".fleet" | ".devcontainer" | ".devcontainer.json" | ".exrc"
         | ".nvimrc" | ".nvim.lua" | ".vimrc" | ".dir-locals.el" => "an editor",

@@ -27,6 +27,8 @@ const COMMON: &str = "commondir";
 const BARE: [&str; 2] = ["objects", "refs"];
 /// How many entries of folders are read. A walk over this many takes half a minute.
 const MAX_ENTRIES: usize = 8_000_000;
+/// How many paths are hidden one by one: each is a mount, which the kernel makes anew for every command.
+const MAX_HIDDEN: usize = 5_000;
 /// How much of a file that names a folder is read, in bytes.
 const MAX_POINTER: u64 = 4096;
 /// The maximum number of links that are followed on the way to a script; the kernel has the same.
@@ -91,21 +93,28 @@ pub(super) enum FolderRole {
 #[derive(Clone)]
 pub struct HiddenFilter {
     key: String,
-    covers: PathTest,
+    deciding: &'static [&'static str],
+    look: Arc<dyn Fn() -> PathTest + Send + Sync>,
 }
 
 /// Asked with a path and whether it is a folder.
-type PathTest = Arc<dyn Fn(&Path, bool) -> bool + Send + Sync>;
+pub type PathTest = Box<dyn Fn(&Path, bool) -> bool>;
 
 impl HiddenFilter {
-    /// A filter that differs from others by `key`. `covers` is asked with a path and whether it is a folder.
-    pub fn new(key: String, covers: impl Fn(&Path, bool) -> bool + Send + Sync + 'static) -> Self {
-        Self { key, covers: Arc::new(covers) }
+    /// A filter that differs from others by `key`. Each walk takes one `look`, which is asked with a path and whether it is a
+    /// folder. Files of the names `deciding` decide what is hidden beneath their folders: they are guarded, and a change of one
+    /// has everything looked at again.
+    pub fn new(
+        key: String,
+        deciding: &'static [&'static str],
+        look: impl Fn() -> PathTest + Send + Sync + 'static,
+    ) -> Self {
+        Self { key, deciding, look: Arc::new(look) }
     }
 
-    /// Whether a path is not to be seen.
-    pub(super) fn covers(&self, path: &Path, is_folder: bool) -> bool {
-        (self.covers)(path, is_folder)
+    /// Whether files of that name decide what is hidden.
+    pub(super) fn is_deciding(&self, name: &OsStr) -> bool {
+        self.deciding.iter().any(|other| name.eq_ignore_ascii_case(other))
     }
 }
 
@@ -118,6 +127,19 @@ impl fmt::Debug for HiddenFilter {
 impl PartialEq for HiddenFilter {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key
+    }
+}
+
+/// A place with what is hidden in it now.
+pub(super) struct GuardLook<'a> {
+    pub(super) scope: &'a GuardScope,
+    hides: Option<PathTest>,
+}
+
+impl GuardLook<'_> {
+    /// Whether a path is not to be seen.
+    pub(super) fn hides(&self, path: &Path, is_folder: bool) -> bool {
+        self.hides.as_ref().is_some_and(|hides| hides(path, is_folder))
     }
 }
 
@@ -139,11 +161,16 @@ pub(crate) struct GuardScope {
 /// Receives every folder before it is read.
 pub(super) trait FolderVisitor {
     fn enter(&mut self, path: &Path, folder: &OwnedFd, treatment: FolderRole);
+
+    /// Receives every file that decides what is hidden.
+    fn found_deciding(&mut self, path: &Path);
 }
 
 /// Nothing is watched.
 impl FolderVisitor for () {
     fn enter(&mut self, _path: &Path, _folder: &OwnedFd, _treatment: FolderRole) {}
+
+    fn found_deciding(&mut self, _path: &Path) {}
 }
 
 impl GuardSurvey {
@@ -158,11 +185,28 @@ impl GuardSurvey {
     }
 
     pub(super) fn walk_all(&mut self, ground: &GuardScope, visit: &mut dyn FolderVisitor) -> io::Result<()> {
-        let mut walk = SurveyWalk { survey: self, ground, visit, entries: 0, queue: Vec::new() };
+        let look = ground.look();
+        let mut walk = SurveyWalk { survey: self, ground: &look, visit, entries: 0, queue: Vec::new() };
         walk.queue.extend(ground.roots.iter().map(|root| (root.clone(), FolderRole::Tree)));
         walk.run()?;
         self.complete(ground);
         Ok(())
+    }
+
+    /// Checks that no more is hidden than a sandbox can hide.
+    ///
+    /// # Errors
+    /// When it is more; no command must run then.
+    pub(super) fn check_bound(&self) -> io::Result<()> {
+        match self.hidden.first() {
+            Some(first) if self.hidden.len() > MAX_HIDDEN => Err(io::Error::other(format!(
+                "ignore files and deny rules hide {} files and folders one by one, such as {}, and a sandbox hides at \
+                 most {MAX_HIDDEN}; name their folders instead",
+                self.hidden.len(),
+                first.display()
+            ))),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Looks again at one path, regardless of its former state. `treatment` is that of the folder it lies in.
@@ -170,7 +214,7 @@ impl GuardSurvey {
         &mut self,
         path: &Path,
         treatment: FolderRole,
-        ground: &GuardScope,
+        ground: &GuardLook<'_>,
         visit: &mut dyn FolderVisitor,
     ) -> io::Result<()> {
         self.forget(path);
@@ -193,7 +237,7 @@ impl GuardSurvey {
         &mut self,
         folder: &Path,
         treatment: FolderRole,
-        ground: &GuardScope,
+        ground: &GuardLook<'_>,
         visit: &mut dyn FolderVisitor,
     ) -> io::Result<()> {
         self.forget(folder);
@@ -206,7 +250,7 @@ impl GuardSurvey {
     pub(super) fn examine_content(
         &mut self,
         folder: &Path,
-        ground: &GuardScope,
+        ground: &GuardLook<'_>,
         visit: &mut dyn FolderVisitor,
     ) -> io::Result<()> {
         if self.repositories.remove(folder) {
@@ -421,6 +465,23 @@ fn forget_in<T>(map: &mut BTreeMap<PathBuf, T>, path: &Path) {
 }
 
 impl GuardScope {
+    /// The place with what is hidden in it now.
+    pub(super) fn look(&self) -> GuardLook<'_> {
+        GuardLook { scope: self, hides: self.hides.as_ref().map(|hides| (hides.look)()) }
+    }
+
+    /// Whether files of that name decide what is hidden.
+    pub(super) fn is_deciding(&self, name: &OsStr) -> bool {
+        self.hides.as_ref().is_some_and(|hides| hides.is_deciding(name))
+    }
+
+    /// The paths above the roots at which a file would decide what is hidden in them.
+    pub(super) fn deciding_above(&self) -> impl Iterator<Item = PathBuf> {
+        let names = self.hides.as_ref().map_or(&[][..], |hides| hides.deciding);
+        let above: BTreeSet<_> = self.roots.iter().flat_map(|root| root.ancestors().skip(1)).collect();
+        above.into_iter().flat_map(move |folder| names.iter().map(move |name| folder.join(name)))
+    }
+
     /// Whether a path lies in a folder that commands may write in.
     pub(crate) fn is_within(&self, path: &Path) -> bool {
         self.roots.iter().any(|root| path.starts_with(root))
@@ -429,7 +490,7 @@ impl GuardScope {
 
 struct SurveyWalk<'a> {
     survey: &'a mut GuardSurvey,
-    ground: &'a GuardScope,
+    ground: &'a GuardLook<'a>,
     visit: &'a mut dyn FolderVisitor,
     entries: usize,
     queue: Vec<(PathBuf, FolderRole)>,
@@ -528,16 +589,20 @@ impl SurveyWalk<'_> {
     }
 
     fn entry_of_tree(&mut self, path: &Path, name: &OsStr, is_folder: bool, treatment: FolderRole) {
-        if self.ground.unseen.contains(path) {
+        if self.ground.scope.unseen.contains(path) {
             return;
         }
-        if self.ground.hides.as_ref().is_some_and(|hides| hides.covers(path, is_folder)) {
+        let is_deciding = !is_folder && self.ground.scope.is_deciding(name);
+        if is_deciding {
+            self.visit.found_deciding(path);
+        }
+        if self.ground.hides(path, is_folder) {
             self.survey.hidden.insert(path.to_path_buf());
             return;
         }
         if is_repository(name) {
             self.repository(path);
-        } else if treatment == FolderRole::Tree && is_steering(name) {
+        } else if is_deciding || treatment == FolderRole::Tree && is_steering(name) {
             self.survey.take(path);
         } else if is_folder {
             let inside =
@@ -588,7 +653,7 @@ impl SurveyWalk<'_> {
         let common = common.and_then(|common| folder.join(common.trim_end()).canonicalize().ok());
         self.survey.worktrees.insert(worktree, common.clone().unwrap_or_else(|| folder.clone()));
         for folder in [Some(folder), common].into_iter().flatten() {
-            if self.ground.is_within(&folder) && !self.survey.repositories.contains(&folder) {
+            if self.ground.scope.is_within(&folder) && !self.survey.repositories.contains(&folder) {
                 self.enter(&folder, FolderRole::GitFolder);
             }
         }

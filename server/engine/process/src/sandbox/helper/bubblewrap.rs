@@ -55,7 +55,7 @@ pub(super) fn arguments(
     network: &Network,
     cwd: &Path,
     shown: InsidePaths<'_>,
-    outside: Option<(&Mounts, MountStandIns<'_>)>,
+    outside: Option<(&Mounts, &MountStandIns)>,
 ) -> Vec<OsString> {
     let InsidePaths { helper, control, proxy } = shown;
     let mut arguments: Vec<OsString> = namespaces(network).into_iter().map(OsString::from).collect();

@@ -28,8 +28,8 @@ use super::mounts::{self, MountStandIns, Mounts};
 use super::places::PolicyPaths;
 use super::processes::{WaitEnd, children, kill_all_below, supervise};
 use super::{
-    EMPTY, EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, HelperPlan, HelperStatus, INNER, PLAN, REPORT,
-    STATUS, VOID, bubblewrap, code_of, read_json,
+    EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, HelperPlan, HelperStatus, INNER, PLAN, REPORT, STATUS,
+    bubblewrap, code_of, read_json,
 };
 use crate::sandbox::guard::{GuardManifest, GuardSnapshot, GuardSurvey, Quarantine, settle_alone};
 use crate::sandbox::policy::HelperRequest;
@@ -215,8 +215,7 @@ impl<'a> HelperFront<'a> {
         let (policy, shown) = (self.policy.clone(), self.places.shown.clone());
         let plan = HelperPlan { policy, writable, hidden, shown, front, mounts, has_proxy, weaker };
         fs::write(self.control.join(PLAN), serde_json::to_vec(&plan)?)?;
-        fs::write(self.control.join(EMPTY), "")?;
-        fs::create_dir_all(self.control.join(VOID))?;
+        MountStandIns::in_folder(&self.control).create()?;
         fs::write(self.control.join(STATUS), "")
     }
 
@@ -260,9 +259,8 @@ impl<'a> HelperFront<'a> {
         let mut prepared = match &self.policy.kind {
             SandboxKind::Bubblewrap { program } => {
                 let cwd = std::env::current_dir()?;
-                let (file, folder) = (self.control.join(EMPTY), self.control.join(VOID));
-                let stand_ins = MountStandIns { file: &file, folder: &folder };
-                let outside = (!mounts_inside).then_some((&self.mounts, stand_ins));
+                let stand_ins = MountStandIns::in_folder(&self.control);
+                let outside = (!mounts_inside).then_some((&self.mounts, &stand_ins));
                 let shown = InsidePaths { helper: &helper, control: &self.control, proxy: self.proxy };
                 let mut prepared = Command::new(program.as_path());
                 let network = &self.policy.network;

@@ -30,8 +30,8 @@ use super::mounts::{self, MountError, MountStandIns};
 use super::processes::{WaitEnd, kill_all_below, linger, supervise};
 use super::seccomp::{self, Sockets};
 use super::{
-    EMPTY, EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, HelperPlan, HelperStatus, PLAN, STATUS, VOID,
-    code_of, limits, memory, not_run, read_json,
+    EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, HelperPlan, HelperStatus, PLAN, STATUS, code_of, limits,
+    memory, not_run, read_json,
 };
 use crate::sandbox::{Enforcement, Network, SandboxKind, StartFailure};
 
@@ -108,8 +108,7 @@ fn restrict(plan: &HelperPlan, control: &Path) -> Result<(Enforcement, Option<Br
     set_no_new_privs(true).map_err(|error| said("privileges could not be given up", error.into()))?;
     memory::end_first();
     limits::lower(&plan.policy.limits).map_err(|error| said("limits could not be lowered", error))?;
-    let (file, folder) = (control.join(EMPTY), control.join(VOID));
-    make_mounts(plan, MountStandIns { file: &file, folder: &folder })?;
+    make_mounts(plan, &MountStandIns::in_folder(control))?;
     limits::drop_capabilities().map_err(|error| said("capabilities could not be given up", error))?;
     let sockets = if is_alone { Sockets::without_namespace(&plan.policy.network) } else { Sockets::Internet };
     let bridge = plan.has_proxy.then(Bridge::start).transpose()?;
@@ -164,7 +163,7 @@ fn restrict(plan: &HelperPlan, control: &Path) -> Result<(Enforcement, Option<Br
 
 /// Makes the mounts, then enters the working directory again: the one from before lies below them, and relative paths from it
 /// would pass by all of them.
-fn make_mounts(plan: &HelperPlan, stand_ins: MountStandIns<'_>) -> Result<(), SetupRefusal> {
+fn make_mounts(plan: &HelperPlan, stand_ins: &MountStandIns) -> Result<(), SetupRefusal> {
     let said = |error: io::Error| format!("the working directory could not be entered: {error}");
     let cwd = std::env::current_dir().map_err(said)?;
     mounts::make(&plan.mounts, stand_ins)?;

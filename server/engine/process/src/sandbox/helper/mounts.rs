@@ -11,9 +11,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, StatVfsMountFlags, fstat, fstatvfs, openat};
@@ -23,6 +24,7 @@ use rustix::thread::UnshareFlags;
 use serde::{Deserialize, Serialize};
 
 use super::places::PolicyPaths;
+use super::{EMPTY, LOCKED, SHUT, VOID};
 use crate::sandbox::guard::{GuardSurvey, GuardedPath};
 use kode_base::beneath;
 
@@ -39,16 +41,41 @@ pub(super) enum MountKind {
     ReadOnly,
     HiddenFile,
     HiddenFolder,
+    /// As hidden, and cannot be opened: a file that seems to be empty, or gone, would be taken for a change of it.
+    ClosedFile,
+    ClosedFolder,
 }
 
 /// The mounts, by path: a path sorts after the folders it lies in.
 pub(super) type Mounts = BTreeMap<PathBuf, MountKind>;
 
-/// The placeholder for hidden files and folders.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct MountStandIns<'a> {
-    pub(super) file: &'a Path,
-    pub(super) folder: &'a Path,
+/// The placeholders for hidden files and folders: empty ones, and those that cannot be opened.
+#[derive(Clone, Debug)]
+pub(super) struct MountStandIns {
+    file: PathBuf,
+    folder: PathBuf,
+    closed_file: PathBuf,
+    closed_folder: PathBuf,
+}
+
+impl MountStandIns {
+    /// Those in the control folder.
+    pub(super) fn in_folder(control: &Path) -> Self {
+        let [file, folder, closed_file, closed_folder] =
+            [EMPTY, VOID, SHUT, LOCKED].map(|name| control.join(name));
+        Self { file, folder, closed_file, closed_folder }
+    }
+
+    /// Creates them.
+    pub(super) fn create(&self) -> io::Result<()> {
+        fs::write(&self.file, "")?;
+        fs::create_dir_all(&self.folder)?;
+        fs::write(&self.closed_file, "")?;
+        fs::set_permissions(&self.closed_file, Permissions::from_mode(0o000))?;
+        fs::create_dir_all(&self.closed_folder)?;
+        // It can be listed, to be removed, and nothing in it can be looked up.
+        fs::set_permissions(&self.closed_folder, Permissions::from_mode(0o400))
+    }
 }
 
 /// Why the mounts could not be made.
@@ -78,7 +105,16 @@ pub(super) fn of(places: &PolicyPaths, survey: &GuardSurvey) -> Mounts {
     let hidden = hidden.filter(|path| !places.writable.contains(*path) && places.is_seen(path));
     let hidden: BTreeSet<_> = hidden.cloned().collect();
     for path in &hidden {
-        add(path, if path.is_dir() { MountKind::HiddenFolder } else { MountKind::HiddenFile });
+        // Programs look for files at home and do without them; those of the workspace are known to git.
+        add(
+            path,
+            match (path.is_dir(), places.is_writable(path)) {
+                (true, false) => MountKind::HiddenFolder,
+                (false, false) => MountKind::HiddenFile,
+                (true, true) => MountKind::ClosedFolder,
+                (false, true) => MountKind::ClosedFile,
+            },
+        );
     }
     for path in held.iter().chain(places.shown.iter().filter(|path| places.is_seen(path))) {
         add(path, MountKind::ReadOnly);
@@ -103,8 +139,8 @@ pub(super) fn of(places: &PolicyPaths, survey: &GuardSurvey) -> Mounts {
 }
 
 /// The mounts as arguments of bubblewrap.
-pub(super) fn arguments(mounts: &Mounts, stand_ins: MountStandIns<'_>) -> Vec<OsString> {
-    let mut arguments = Vec::new();
+pub(super) fn arguments(mounts: &Mounts, stand_ins: &MountStandIns) -> Vec<OsString> {
+    let (mut arguments, mut filled) = (Vec::new(), Vec::new());
     let mut option = |name: &str, paths: &[&Path]| {
         arguments.push(name.into());
         arguments.extend(paths.iter().map(|path| path.as_os_str().to_owned()));
@@ -115,26 +151,35 @@ pub(super) fn arguments(mounts: &Mounts, stand_ins: MountStandIns<'_>) -> Vec<Os
             MountKind::PinnedLink => {}
             MountKind::Pinned | MountKind::Writable => option("--bind", &[path, path]),
             MountKind::ReadOnly => option("--ro-bind", &[path, path]),
-            MountKind::HiddenFile => option("--ro-bind", &[stand_ins.file, path]),
-            MountKind::HiddenFolder => option("--tmpfs", &[path]),
+            MountKind::HiddenFile => option("--ro-bind", &[&stand_ins.file, path]),
+            MountKind::ClosedFile => option("--ro-bind", &[&stand_ins.closed_file, path]),
+            MountKind::ClosedFolder if beneath_of(mounts, path).next().is_none() => {
+                option("--ro-bind", &[&stand_ins.closed_folder, path]);
+            }
+            MountKind::HiddenFolder | MountKind::ClosedFolder => {
+                option("--tmpfs", &[path]);
+                filled.push(path);
+            }
         }
     }
-    for (path, _) in mounts.iter().filter(|(_, kind)| **kind == MountKind::HiddenFolder) {
+    for path in filled {
         option("--remount-ro", &[path]);
     }
     arguments
 }
 
 /// Makes the mounts in a namespace of this process's own.
-pub(super) fn make(mounts: &Mounts, stand_ins: MountStandIns<'_>) -> Result<(), MountError> {
+pub(super) fn make(mounts: &Mounts, stand_ins: &MountStandIns) -> Result<(), MountError> {
     if mounts.is_empty() {
         return Ok(());
     }
     unshare().map_err(MountError::NotPermitted)?;
     // Opened before anything covers it.
     let sources = mounts.iter().map(|(path, kind)| match kind {
-        MountKind::HiddenFile => open(stand_ins.file),
-        MountKind::HiddenFolder => open(stand_ins.folder),
+        MountKind::HiddenFile => open(&stand_ins.file),
+        MountKind::HiddenFolder => open(&stand_ins.folder),
+        MountKind::ClosedFile => open(&stand_ins.closed_file),
+        MountKind::ClosedFolder => open(&stand_ins.closed_folder),
         MountKind::PinnedLink | MountKind::Pinned | MountKind::Writable | MountKind::ReadOnly => open(path),
     });
     let sources: Vec<_> = sources.collect::<Result<_, _>>()?;
@@ -154,7 +199,8 @@ pub(super) fn make(mounts: &Mounts, stand_ins: MountStandIns<'_>) -> Result<(), 
             Errno::PERM | Errno::ACCESS | Errno::INVAL => MountError::NotPermitted(source),
             other => MountError::Failed { path: path.clone(), source: other.into() },
         };
-        let holds_more = *kind == MountKind::HiddenFolder && beneath_of(mounts, path).next().is_some();
+        let is_folder_away = matches!(kind, MountKind::HiddenFolder | MountKind::ClosedFolder);
+        let holds_more = is_folder_away && beneath_of(mounts, path).next().is_some();
         if holds_more {
             let flags = MountFlags::NOSUID | MountFlags::NODEV;
             mount("tmpfs", by_descriptor(&open(path)?), "tmpfs", flags, Some(c"mode=755")).map_err(failed)?;
@@ -175,7 +221,11 @@ pub(super) fn make(mounts: &Mounts, stand_ins: MountStandIns<'_>) -> Result<(), 
             // Kernels may let no link be mounted on.
             MountKind::PinnedLink => continue,
             MountKind::Pinned | MountKind::Writable => mounted.map_err(failed)?,
-            MountKind::ReadOnly | MountKind::HiddenFile | MountKind::HiddenFolder => {
+            MountKind::ReadOnly
+            | MountKind::HiddenFile
+            | MountKind::HiddenFolder
+            | MountKind::ClosedFile
+            | MountKind::ClosedFolder => {
                 mounted.and_then(|()| make_read_only(path)).map_err(failed)?;
             }
         }
