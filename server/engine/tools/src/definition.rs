@@ -119,9 +119,11 @@ pub(crate) async fn at(
     let workspace = &context.workspace;
     let places = servers.places(workspace, position, kind).await;
     let mut answer = places.map_err(|error| symbol::failure(&error))?;
+    let is_known = !answer.value.is_empty();
     answer.value = symbol::visible(answer.value, context);
-    // A signature is a help; its absence is no failure.
+    // A signature is a help; its absence is no failure. Where rules hide the declaration, they hide its text.
     let hover = match kind {
+        _ if is_known && answer.value.is_empty() => None,
         PlaceKind::Definition | PlaceKind::Declaration => servers.hover(workspace, position).await.ok(),
         PlaceKind::Type | PlaceKind::Implementation => None,
     };

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_base::call::{Exposure, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::Target;
 use kode_text::host::{Diagnostic, DiagnosticSeverity, DiagnosticsError, FileDiagnostics};
 use kode_text::workspace::Workspace;
@@ -97,7 +97,11 @@ impl Tool for Diagnostics {
                 let asked: Vec<Target> = target.into_iter().collect();
                 let mut files = workspace.diagnostics(&asked).await.map_err(|error| unknown(&error))?;
                 // Files outside the workspace are not for this session to read, unless they were requested by name.
-                files.retain(|file| asked.contains(&file.target) || workspace.contains(&file.target));
+                files.retain(|file| {
+                    asked.contains(&file.target)
+                        || workspace.contains(&file.target)
+                            && (context.may_read)(&file.target, Exposure::Name)
+                });
                 Ok(report(files, mildest, workspace))
             }
             .boxed()

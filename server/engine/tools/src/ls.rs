@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -17,7 +18,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::walk::{OpenFiles, SearchAnchor, SearchWatch, no_such_place, run_search, walk};
-use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_base::call::{Exposure, ReadCheck, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::{AbsPath, Target};
 use kode_text::document::DocumentSnapshot;
 use kode_text::workspace::Workspace;
@@ -94,7 +95,9 @@ impl Tool for Ls {
             async move {
                 let documents = context.workspace.documents();
                 let (root, resolved) = (folder.clone(), context.resolved.clone());
+                let may_read = Arc::clone(&context.may_read);
                 let search = move |watch: &SearchWatch| {
+                    let filter = (filter, &may_read);
                     list(&SearchAnchor::new(&root, &resolved), filter, &documents, watch)
                 };
                 let listing = run_search(&context, search).await?;
@@ -223,15 +226,17 @@ impl FolderListing {
 
 fn list(
     anchor: &SearchAnchor,
-    filter: ListFilter,
+    (filter, may_read): (ListFilter, &ReadCheck),
     documents: &[DocumentSnapshot],
     watch: &SearchWatch,
 ) -> FolderListing {
     let root = anchor.root();
     let listing = Mutex::new(FolderListing::default());
     let skips = {
-        let (filter, root) = (filter.clone(), root.clone());
-        move |path: &Path, _| path.strip_prefix(&root).is_ok_and(|beneath| filter.skips(beneath))
+        let (filter, root, may_read) = (filter.clone(), root.clone(), Arc::clone(may_read));
+        move |path: &Path, _| {
+            path.strip_prefix(&root).is_ok_and(|beneath| filter.skips(beneath)) || !may_name(&may_read, path)
+        }
     };
     walk(root, skips, watch, || {
         |found| {
@@ -254,12 +259,17 @@ fn list(
         let Ok(beneath) = path.strip_prefix(root) else { continue };
         let is_left_out = beneath.ancestors().any(|part| !part.as_os_str().is_empty() && filter.skips(part));
         let entry = FolderEntry::unsaved(beneath, EntryKind::File, Some(document.text.len_bytes() as u64));
-        if !is_left_out && filter.keeps(&entry) {
+        if !is_left_out && filter.keeps(&entry) && may_name(may_read, path) {
             listing.add(entry);
         }
     }
     listing.add_parents(root);
     listing
+}
+
+/// Whether rules let the model see the name of an entry.
+fn may_name(may_read: &ReadCheck, path: &Path) -> bool {
+    AbsPath::new(path).is_ok_and(|path| may_read(&Target::File(path), Exposure::Name))
 }
 
 impl FolderListing {

@@ -144,6 +144,12 @@ async fn at_position(
             Ok(call_hierarchy::output(&calls.value, symbol::note(&calls), context))
         }
         Operation::Hover | Operation::DocumentSymbol | Operation::WorkspaceSymbol => {
+            let declared = servers.places(workspace, at, PlaceKind::Definition).await;
+            let declared = declared.map(|answer| answer.value).unwrap_or_default();
+            if !declared.is_empty() && symbol::visible(declared, context).is_empty() {
+                let model_text = "Rules hide the file that declares this.".to_owned();
+                return Ok(ToolOutput { model_text, ..ToolOutput::default() });
+            }
             let answer = servers.hover(workspace, at).await.map_err(failure)?;
             let note = symbol::note(&answer);
             let text =

@@ -17,6 +17,7 @@ use kode_base::paths::AbsPath;
 use kode_base::vcs::is_vcs_folder;
 use kode_config::command::{BUILT_INS, BuiltInCommand, CommandEffect};
 use kode_config::extension::{Catalog, Extension, ExtensionKind};
+use kode_config::ignore_files::IgnoreLook;
 
 /// The most answers.
 pub const MAX_ITEMS: usize = 50;
@@ -173,8 +174,13 @@ impl Completer {
                 detail: id.clone(),
             }));
         } else {
-            let open: BTreeSet<String> =
-                known.open.iter().filter_map(|path| shown(path, &known.roots)).collect();
+            let open = known.open.clone();
+            let open = blocking(move || {
+                let ignored = IgnoreLook::default();
+                open.into_iter().filter(|path| ignored.denies(path.as_path()).is_none()).collect::<Vec<_>>()
+            });
+            let open = open.await;
+            let open: BTreeSet<String> = open.iter().filter_map(|path| shown(path, &known.roots)).collect();
             let files = self.files(&known.roots, known.shows_ignored).await;
             let typed = typed.trim_start_matches('"').to_owned();
             let room = MAX_ITEMS.saturating_sub(found.len());
@@ -248,14 +254,20 @@ fn commands(typed: &str, known: &CompletionSources) -> Vec<Completion> {
 /// The files and folders beneath the roots, as mentions name them.
 fn list(roots: &[AbsPath], shows_ignored: bool) -> Vec<String> {
     let (mut found, mut folders) = (Vec::new(), BTreeSet::new());
+    let ignored = Arc::new(IgnoreLook::default());
     for root in roots {
+        let ignored = Arc::clone(&ignored);
         let walk = WalkBuilder::new(root)
             .hidden(false)
             .require_git(false)
             .git_ignore(!shows_ignored)
             .git_exclude(!shows_ignored)
             .git_global(!shows_ignored)
-            .filter_entry(|entry| entry.depth() == 0 || !is_vcs_folder(entry.path()))
+            .filter_entry(move |entry| {
+                let is_folder = || entry.file_type().is_some_and(|kind| kind.is_dir());
+                let is_denied = || ignored.denies_entry(entry.path(), &is_folder).is_some();
+                entry.depth() == 0 || !is_vcs_folder(entry.path()) && !is_denied()
+            })
             .build();
         for entry in walk.flatten().filter(|entry| entry.depth() > 0) {
             if found.len() + folders.len() >= MAX_FILES {
