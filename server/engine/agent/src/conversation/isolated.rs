@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use crate::core::lock;
 use kode_base::call::Touch;
 use kode_base::paths::{AbsPath, Target};
+use kode_config::ignore_files;
 use kode_config::in_force::{EffectivePolicy, PolicyView};
 use kode_config::policy::Policy;
 use kode_permission::Verdict;
@@ -41,6 +42,9 @@ impl WorktreeIsolation {
         let mut roots: Vec<_> = caller.roots().iter().filter_map(within).collect();
         if roots.is_empty() {
             roots.push(whole());
+        }
+        for root in workspace.real_roots() {
+            within(root).iter().for_each(|copy| ignore_files::count_in_copy(copy, root));
         }
         let own = Arc::new(workspace.elsewhere(roots, cwd));
         let outside = [Arc::clone(workspace), Arc::clone(caller)];
