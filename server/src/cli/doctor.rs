@@ -13,6 +13,7 @@ use kode_engine::base::secret_places as secrets;
 use kode_engine::config::extension::live::LoadedExtensions;
 use kode_engine::config::extension::places::ExtensionFolders;
 use kode_engine::config::extension::report::ExtensionReport;
+use kode_engine::config::ignore_files::report::IgnoreReport;
 use kode_engine::config::memory;
 use kode_engine::config::memory::{InstructionFate, Memory};
 use kode_engine::config::policy::{Policy, PolicySource};
@@ -105,6 +106,7 @@ fn findings(support: &SandboxSupport, folder: &AbsPath) -> anyhow::Result<Value>
             "hidden": hidden,
         },
         "settings": settings(folder)?,
+        "ignoreFiles": ignore_files(folder),
         "instructions": instructions(folder)?,
         "extensions": extensions(folder)?,
         "webSearch": web_search()?,
@@ -170,6 +172,61 @@ fn commands(confinement: &Confinement) -> String {
             format!("run in the sandbox {asked}; runs outside of it {leave}{always}")
         }
     }
+}
+
+/// The files such as `.aiignore` that count in a folder, and what they keep from the agent.
+fn ignore_files(folder: &AbsPath) -> Value {
+    let report = IgnoreReport::of(folder);
+    let files = report.files.iter().map(|found| {
+        let faults = found.faults.iter();
+        let faults =
+            faults.map(|fault| json!({ "line": fault.line, "text": fault.text, "message": fault.message }));
+        json!({
+            "file": found.file,
+            "patterns": found.patterns,
+            "paths": found.paths,
+            "problem": found.problem,
+            "faults": faults.collect::<Vec<_>>(),
+        })
+    });
+    json!({ "files": files.collect::<Vec<_>>(), "complete": report.is_complete })
+}
+
+/// The report about ignore files.
+fn ignore_files_text(report: &Value) -> Vec<String> {
+    let said = |value: &Value| printable(value.as_str().unwrap_or_default());
+    let files = report["files"].as_array().cloned().unwrap_or_default();
+    let state = if files.is_empty() { "no files" } else { "" };
+    let mut lines = vec![format!("{:<18}{state}", "ignore files").trim_end().to_owned()];
+    for file in &files {
+        let name = said(&file["file"]);
+        lines.push(match file["problem"].as_str() {
+            Some(problem) => {
+                format!(
+                    "  ! {name}: cannot be read, so all of its folder is kept from the agent: {}",
+                    printable(problem)
+                )
+            }
+            None => format!(
+                "  {name} ({} patterns, {} paths kept from the agent)",
+                file["patterns"], file["paths"]
+            ),
+        });
+        let faults = file["faults"].as_array().into_iter().flatten();
+        lines.extend(faults.map(|fault| {
+            format!(
+                "  ! {name}:{}: `{}` matches nothing: {}",
+                fault["line"],
+                said(&fault["text"]),
+                said(&fault["message"])
+            )
+        }));
+    }
+    if report["complete"] == false {
+        lines.push("  the folder is too large to be searched in full".to_owned());
+    }
+    lines.push(String::new());
+    lines
 }
 
 /// The instruction files that are found from a folder, and what becomes of each.
@@ -279,6 +336,7 @@ fn text(findings: &Value) -> String {
     }
     lines.push(String::new());
     lines.extend(settings_text(&findings["settings"]));
+    lines.extend(ignore_files_text(&findings["ignoreFiles"]));
     let files = findings["instructions"].as_array().cloned().unwrap_or_default();
     lines.push(
         format!("{:<18}{}", "instructions", if files.is_empty() { "no files" } else { "" })
