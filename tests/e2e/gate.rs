@@ -6,6 +6,7 @@
 mod command_line;
 mod corpus;
 mod explained;
+mod ignored;
 mod running;
 mod settings;
 mod standing;
