@@ -42,7 +42,8 @@ const MAX_FILES: usize = 200;
 const AGENTS: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
 
 /// The other files of a folder, in order.
-const OTHERS: [&str; 4] = ["CLAUDE.md", ".claude/CLAUDE.md", "KODE.md", "BLADE.md"];
+const OTHERS: [&str; 5] =
+    ["CLAUDE.md", ".claude/CLAUDE.md", "KODE.md", "BLADE.md", ".github/copilot-instructions.md"];
 
 /// The file of a folder that is one user's own.
 const LOCAL: &str = "CLAUDE.local.md";

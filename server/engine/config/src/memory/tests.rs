@@ -73,6 +73,7 @@ fn the_files_come_from_the_outermost_folder_to_the_nearest_and_each_text_once() 
     rig.write("repo/AGENTS.md", "root");
     rig.write("repo/CLAUDE.md", "@AGENTS.md\n");
     rig.write("repo/KODE.md", "root\n");
+    rig.write("repo/.github/copilot-instructions.md", "of copilot");
     rig.write("repo/CLAUDE.local.md", "mine");
     rig.write("repo/app/AGENTS.override.md", "instead");
     rig.write("repo/app/AGENTS.md", "not this");
@@ -86,6 +87,7 @@ fn the_files_come_from_the_outermost_folder_to_the_nearest_and_each_text_once() 
             "home/.claude/CLAUDE.md",
             "CLAUDE.md",
             "repo/AGENTS.md",
+            "repo/.github/copilot-instructions.md",
             "repo/CLAUDE.local.md",
             "repo/app/AGENTS.override.md",
             "repo/app/.claude/CLAUDE.md",
