@@ -4,6 +4,7 @@
 //! used. Looking runs nothing and grants nothing, and depends on the folders alone.
 
 pub mod arguments;
+pub(crate) mod copilot;
 mod find;
 pub mod front_matter;
 pub(crate) mod head;

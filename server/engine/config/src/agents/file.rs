@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::agents::{AgentMemory, AgentType};
+use crate::extension::copilot::{self, TranslatedTools};
 use crate::extension::front_matter;
 use crate::extension::head::FrontMatterFile;
 use crate::extension::places::{ExtensionFolder, ExtensionOrigin, check_within};
@@ -189,7 +190,8 @@ pub(super) fn parse(text: &str, file: &FrontMatterFile) -> Result<(AgentType, Ve
     let (head, body) = front_matter::split(text);
     let at_first = |message: &str| FileFault { line: Some(0), ..FileFault::error(message) };
     let head = head.ok_or_else(|| at_first("it does not begin with a head between two lines of `---`"))?;
-    let written: RawAgent = serde_saphyr::from_str(head).map_err(|error| FileFault::of_head(&error))?;
+    let mut written: RawAgent = serde_saphyr::from_str(head).map_err(|error| FileFault::of_head(&error))?;
+    let of_copilot = copilot::agent_name(&file.file).map(|name| written.translate(&name, head));
     let at = |key: &'static str| move |message: String| FileFault::error(message).at_key(head, key);
     let name = written.name.as_deref().map(str::trim).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| at("name")("its head has no `name`".to_owned()))?.to_owned();
@@ -205,6 +207,10 @@ pub(super) fn parse(text: &str, file: &FrontMatterFile) -> Result<(AgentType, Ve
         return Err(at("description")("its head has no `description`".to_owned()));
     }
     let mut faults = written.faults(head);
+    let servers_of_copilot = of_copilot.map(|(servers, of_file)| {
+        faults.extend(of_file);
+        servers
+    });
     let hooks = written.hooks.map(|hooks| FileHooks::read(&hooks, head, file.clone()));
     let hooks = hooks.and_then(|read| {
         read.map_err(|reason| faults.push(FileFault::warning(format!("{reason}.")).at_key(head, "hooks")))
@@ -215,6 +221,7 @@ pub(super) fn parse(text: &str, file: &FrontMatterFile) -> Result<(AgentType, Ve
     let (own_servers, of_servers) = read.unwrap_or_default();
     faults.extend(of_servers);
     names.extend(own_servers.iter().flat_map(FileServers::names).map(str::to_owned));
+    names.extend(servers_of_copilot.into_iter().flatten());
     let tools = written.tools.map(Names::tools);
     let is_all = |tools: &Vec<String>| tools.iter().any(|tool| tool == "*");
     let model = written.model_name.or(written.model).map(|model| model.trim().to_owned());
@@ -245,6 +252,35 @@ pub(super) fn parse(text: &str, file: &FrontMatterFile) -> Result<(AgentType, Ve
 }
 
 impl RawAgent {
+    /// Takes a file of Copilot for one of ours, with the name that its file has. Returns the servers whose tools it names, and the
+    /// faults.
+    fn translate(&mut self, name: &str, head: &str) -> (Vec<String>, Vec<FileFault>) {
+        let mut faults = Vec::new();
+        let mut warn = |key: &str, message: &str| faults.push(FileFault::warning(message).at_key(head, key));
+        let name = self.name.take().unwrap_or_else(|| name.to_owned());
+        if self.description.is_none() {
+            self.description = Some(format!("The agent {name}."));
+        }
+        self.name = Some(name.split_whitespace().collect::<Vec<_>>().join("-"));
+        if self.model.take().is_some() {
+            warn(
+                "model",
+                "`model` of an agent of Copilot is ignored: this agent uses the model of the session.",
+            );
+        }
+        let named = self.tools.take().map(Names::plain);
+        let Some(TranslatedTools { tools, servers, unknown }) = named.as_deref().map(copilot::tools) else {
+            return (Vec::new(), faults);
+        };
+        if !unknown.is_empty() {
+            let message =
+                format!("`tools` names what there is not here, and it is ignored: {}.", unknown.join(", "));
+            warn("tools", &message);
+        }
+        self.tools = Some(Names::Many(tools));
+        (servers, faults)
+    }
+
     /// The known keys of the front matter without an effect.
     fn faults(&self, head: &str) -> Vec<FileFault> {
         let mut faults = Vec::new();

@@ -145,3 +145,37 @@ fn what_a_file_says_beside_is_kept_and_what_does_not_count_is_reported_on_its_li
         assert_eq!(parse(&agent("one", &format!("{nothing}\n"))).unwrap().1, [], "{nothing}");
     }
 }
+
+#[test]
+fn agents_of_copilot_have_the_name_of_their_file_and_tools_that_do_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+    for (path, text) in [
+        (
+            ".github/agents/tester.agent.md",
+            "---\ndescription: Tests\nmodel: GPT-5 (copilot)\ntools: ['edit', 'github/*', 'vscodeAPI']\n---\nYou test.\n",
+        ),
+        (".github/agents/planner.md", "---\nname: Big Planner\n---\nYou plan.\n"),
+        (".claude/agents/tester2.md", &agent("big-planner", "")),
+    ] {
+        let path = place.join(path);
+        fs::create_dir_all(path.parent().unwrap().as_path()).unwrap();
+        fs::write(path.as_path(), text).unwrap();
+    }
+    let types = AgentTypes::load(&ExtensionFolders::at_home(std::slice::from_ref(&place), None));
+    let tester = types.find("tester").unwrap();
+    assert_eq!(tester.tools.as_ref().unwrap(), &["Edit", "MultiEdit", "Write", "NotebookEdit"]);
+    assert_eq!(
+        (tester.model.as_deref(), &*tester.prompt, &*tester.servers),
+        (None, "You test.", &["github".to_owned()][..])
+    );
+    assert!(tester.trust_requests.is_empty());
+    let messages: Vec<_> = types.problems.iter().map(|problem| problem.message.as_str()).collect();
+    assert!(
+        messages.len() == 2 && messages[0].contains("`model`") && messages[1].contains("vscodeAPI"),
+        "{messages:?}"
+    );
+    let planner = types.find("big-planner").unwrap();
+    assert_eq!(planner.file, Some(place.join(".claude/agents/tester2.md")), "one of ours comes before");
+    assert_eq!(types.shadowed[0].name, "Big-Planner");
+}

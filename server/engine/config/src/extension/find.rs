@@ -10,6 +10,7 @@ use std::{fs, thread};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
+use super::copilot;
 use super::front_matter::{self, FrontMatter};
 use super::template::Template;
 use super::{Catalog, Extension, ExtensionKind, ExtensionScope, FOLDERS, MAX_LISTED, ShadowedExtension};
@@ -18,7 +19,7 @@ use crate::extension::places::{self, ExtensionFolders, ExtensionOrigin, Extensio
 use crate::hooks::declared::FileHooks;
 use crate::plugin::Folders;
 use kode_base::paths::AbsPath;
-use kode_base::regular;
+use kode_base::{regular, steering};
 
 /// The most bytes of a skill or command.
 const MAX_BYTES: u64 = 256 * 1024;
@@ -28,6 +29,12 @@ const MAX_ENTRIES: usize = 200;
 
 /// Maximum depth of folders that are searched for commands.
 const MAX_DEPTH: usize = 6;
+
+/// Maximum depth of folders that are searched for skills.
+pub(super) const MAX_SKILL_DEPTH: usize = 4;
+
+/// Maximum number of folders without a skill that are searched for skills in one folder of skills.
+const MAX_SKILL_FOLDERS: usize = 500;
 
 /// The most characters of a skill's name.
 const MAX_NAME: usize = 64;
@@ -83,7 +90,10 @@ impl Catalog {
             let folders = folders.into_iter().filter(|folder| !places.user.contains(folder));
             folders.map(|folder| (place.clone(), folder)).collect::<Vec<_>>()
         };
-        let of_project: Vec<_> = own.chain(above).flat_map(beneath).collect();
+        let of_project: Vec<_> = own.chain(above).collect();
+        let prompts = of_project.iter().map(|place| (place.clone(), place.root.join(copilot::PROMPTS)));
+        let prompts: Vec<_> = prompts.collect();
+        let of_project: Vec<_> = of_project.into_iter().flat_map(beneath).collect();
         let of_user = places.user.iter().map(|folder| {
             let root = folder.parent().unwrap_or_else(|| folder.clone());
             (SearchFolder::of(ExtensionScope::User, root), folder.clone())
@@ -95,6 +105,9 @@ impl Catalog {
                 // There the folders are a name space for people, and the name is that of the file.
                 let by_file_name = folder.file_name() == ".blade";
                 catalog.find_commands(place, &folder.join("commands"), &mut Vec::new(), by_file_name);
+            }
+            for (place, folder) in &prompts {
+                catalog.find_prompts(place, folder);
             }
             for place in places.of_plugins(ExtensionPart::Commands) {
                 catalog.find_commands(
@@ -167,16 +180,30 @@ impl Catalog {
         if place.plugin.is_some() && top.join("SKILL.md").as_path().is_file() {
             return self.find_skill(place, &top.file_name(), top.clone());
         }
+        let mut left = MAX_SKILL_FOLDERS;
+        self.find_skills_beneath(place, top, 0, &mut left);
+    }
+
+    /// Looks for skills in a folder, and then in those of its folders that are none, so that of one name the upper wins.
+    fn find_skills_beneath(&mut self, place: &SearchFolder, top: &AbsPath, depth: usize, left: &mut usize) {
+        let mut others = Vec::new();
         for name in entries(top).into_iter().take(MAX_ENTRIES) {
-            self.find_skill(place, &name, top.join(&name));
+            let folder = top.join(&name);
+            if folder.join("SKILL.md").as_path().is_file() {
+                self.find_skill(place, &name, folder);
+            } else if depth < MAX_SKILL_DEPTH && may_hold_skills(&folder) {
+                others.push(folder);
+            }
+        }
+        for folder in others {
+            let Some(rest) = left.checked_sub(1) else { return };
+            *left = rest;
+            self.find_skills_beneath(place, &folder, depth + 1, left);
         }
     }
 
     fn find_skill(&mut self, place: &SearchFolder, name: &str, folder: AbsPath) {
         let path = folder.join("SKILL.md");
-        if !path.as_path().is_file() {
-            return;
-        }
         if is_skill_name(name) {
             self.add(place, ExtensionKind::Skill, name, path, folder);
         } else {
@@ -216,6 +243,22 @@ impl Catalog {
                 above.push(name);
                 self.find_commands(place, &path, above, by_file_name);
                 above.pop();
+            }
+        }
+    }
+
+    /// Looks for the prompts of Copilot in a folder.
+    fn find_prompts(&mut self, place: &SearchFolder, folder: &AbsPath) {
+        for file in entries(folder).iter().take(MAX_ENTRIES) {
+            let path = folder.join(file);
+            let Some(name) = file.strip_suffix(copilot::PROMPT).filter(|_| path.as_path().is_file()) else {
+                continue;
+            };
+            if is_command_name(name) {
+                self.add(place, ExtensionKind::Command, name, path, folder.clone());
+            } else {
+                let reason = "its name has blanks or other characters that cannot be typed after `/`";
+                self.problems.push((path.as_path().to_path_buf(), reason.to_owned()));
             }
         }
     }
@@ -311,8 +354,11 @@ impl Extension {
 
 /// Fills in what a file says.
 fn head(text: &str, bare: Extension) -> Result<(Extension, Template), String> {
+    let translated = copilot::is_prompt(&bare.path).then(|| copilot::prompt(text));
+    let text = translated.as_ref().map_or(text, |prompt| prompt.text.as_str());
     let (head, body) = front_matter::split(text);
-    let front = head.map(FrontMatter::parse).transpose()?.unwrap_or_default();
+    let mut front = head.map(FrontMatter::parse).transpose()?.unwrap_or_default();
+    front.notes.extend(translated.iter().flat_map(|prompt| prompt.notes.iter().cloned()));
     let described = front.description.filter(|text| !text.trim().is_empty());
     let description = described.unwrap_or_else(|| first_paragraph(body));
     let listing = match front.when_to_use {
@@ -396,6 +442,14 @@ fn entries(folder: &AbsPath) -> Vec<String> {
         read.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     names
+}
+
+/// Whether a folder without a skill is searched for some: a link, a hidden folder and one of dependencies are not.
+pub(super) fn may_hold_skills(folder: &AbsPath) -> bool {
+    let name = folder.file_name();
+    !name.starts_with('.')
+        && !steering::holds_dependencies(name.as_ref())
+        && fs::symlink_metadata(folder.as_path()).is_ok_and(|found| found.is_dir())
 }
 
 fn is_skill_name(name: &str) -> bool {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::extension::FOLDERS;
+use crate::extension::{FOLDERS, copilot};
 use crate::plugin::{Folders, Plugin};
 use kode_base::paths::AbsPath;
 
@@ -205,17 +205,25 @@ impl ExtensionFolders {
                 ExtensionPart::Styles => vec![root.clone()],
             };
             let top = folders.last().cloned();
+            let place = |folder| ExtensionFolder {
+                folder,
+                origin: ExtensionOrigin::Project,
+                within: top.clone(),
+                plugin: None,
+            };
             for folder in folders.iter().flat_map(|folder| FOLDERS.map(|name| folder.join(name))) {
                 // Where the home folder is open as a workspace, the user's files are the user's.
                 if !self.user.contains(&folder) {
-                    let folder = folder.join(part.folder());
-                    places.push(ExtensionFolder {
-                        folder,
-                        origin: ExtensionOrigin::Project,
-                        within: top.clone(),
-                        plugin: None,
-                    });
+                    places.push(place(folder.join(part.folder())));
                 }
+            }
+            let of_copilot = match part {
+                ExtensionPart::Agents => Some(copilot::AGENTS),
+                ExtensionPart::Commands => Some(copilot::PROMPTS),
+                ExtensionPart::Skills | ExtensionPart::Styles => None,
+            };
+            if let Some(name) = of_copilot {
+                places.extend(folders.iter().map(|folder| place(folder.join(name))));
             }
         }
         places

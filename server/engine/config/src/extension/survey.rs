@@ -5,6 +5,7 @@
 
 use std::fs;
 
+use crate::extension::find::{MAX_SKILL_DEPTH, may_hold_skills};
 use crate::extension::places::{ExtensionFolders, ExtensionPart};
 use crate::settings::SettingsStamp;
 use kode_base::paths::AbsPath;
@@ -65,10 +66,15 @@ impl StampSurvey {
             match part {
                 // Of a skill one file counts; what else lies beside it is only read by its caller.
                 ExtensionPart::Skills => {
+                    let skill = path.join("SKILL.md");
+                    self.inspect(&skill);
+                    if depth < MAX_SKILL_DEPTH && !skill.as_path().is_file() && may_hold_skills(&path) {
+                        self.look_into(&path, part, depth + 1);
+                        continue;
+                    }
                     self.inspect(&path);
                     if path.as_path().is_dir() {
-                        self.folders.push(path.clone());
-                        self.inspect(&path.join("SKILL.md"));
+                        self.folders.push(path);
                     }
                 }
                 ExtensionPart::Agents | ExtensionPart::Commands | ExtensionPart::Styles

@@ -270,3 +270,43 @@ fn a_file_that_has_become_a_pipe_is_reported_and_not_waited_for() {
     let reason = known.read().unwrap_err();
     assert!(reason.contains("no regular file"), "{reason}");
 }
+
+#[test]
+fn skills_lie_in_subfolders_and_the_upper_of_a_name_wins() {
+    let folders = folders(&[
+        ("project/.claude/skills/docs/SKILL.md", "---\ndescription: upper\n---\nx"),
+        ("project/.claude/skills/docs/inner/SKILL.md", "Inside of a skill."),
+        ("project/.claude/skills/a/docs/SKILL.md", "---\ndescription: lower\n---\nx"),
+        ("project/.claude/skills/a/b/c/d/deep/SKILL.md", "---\ndescription: deep\n---\nx"),
+        ("project/.claude/skills/a/b/c/d/e/deeper/SKILL.md", "x"),
+        ("project/.claude/skills/node_modules/pack/SKILL.md", "x"),
+        ("project/.claude/skills/.git/hidden/SKILL.md", "x"),
+    ]);
+    let catalog = load(&folders);
+    assert_eq!(catalog.listing(ExtensionKind::Skill).unwrap(), "- deep: deep\n- docs: upper\n");
+    assert_eq!(catalog.shadowed.len(), 1, "{:?}", catalog.shadowed);
+}
+
+#[test]
+fn prompts_of_copilot_are_commands_that_those_of_ours_come_before() {
+    let folders = folders(&[
+        (
+            "project/.github/prompts/form.prompt.md",
+            "---\nmode: agent\nmodel: [GPT-5, o3]\ntools: ['search']\ndescription: Makes a form\n---\nMake ${input:name}.",
+        ),
+        ("project/.github/prompts/plain.prompt.md", "No head at all."),
+        ("project/.github/prompts/README.md", "No prompt."),
+        ("project/.github/prompts/other.prompt.md", "Of Copilot."),
+        ("project/.claude/commands/other.md", "Of the project."),
+    ]);
+    let catalog = load(&folders);
+    let commands = catalog.listing(ExtensionKind::Command).unwrap();
+    assert_eq!(commands, "- form: Makes a form\n- other: Of the project.\n- plain: No head at all.\n");
+    let form = catalog.find(ExtensionKind::Command, "form").unwrap();
+    assert_eq!(
+        (form.model.as_deref(), form.notes.len(), form.trust_requests.len()),
+        (None, 3, 0),
+        "{form:?}"
+    );
+    assert!(catalog.problems.is_empty(), "{:?}", catalog.problems);
+}
