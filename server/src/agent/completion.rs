@@ -49,7 +49,18 @@ pub(crate) async fn candidates(
     let catalog = Arc::clone(&agent.engine.extensions(&roots).now().await.catalog);
     let can_diagnose = session.is_some_and(Session::can_diagnose);
     let shows_ignored = session.is_some_and(|session| session.gate().shows_ignored_files());
-    let known =
-        CompletionSources { roots, open, sessions, resources, catalog, prompts, can_diagnose, shows_ignored };
+    let disabled_ignore_files =
+        session.map(|session| session.gate().disabled_ignore_files()).unwrap_or_default();
+    let known = CompletionSources {
+        roots,
+        open,
+        sessions,
+        resources,
+        catalog,
+        prompts,
+        can_diagnose,
+        shows_ignored,
+        disabled_ignore_files,
+    };
     Ok(agent.completer.complete(word, &known).await)
 }

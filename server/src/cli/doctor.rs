@@ -106,7 +106,7 @@ fn findings(support: &SandboxSupport, folder: &AbsPath) -> anyhow::Result<Value>
             "hidden": hidden,
         },
         "settings": settings(folder)?,
-        "ignoreFiles": ignore_files(folder),
+        "ignoreFiles": ignore_files(folder)?,
         "instructions": instructions(folder)?,
         "extensions": extensions(folder)?,
         "webSearch": web_search()?,
@@ -175,8 +175,9 @@ fn commands(confinement: &Confinement) -> String {
 }
 
 /// The files such as `.aiignore` that count in a folder, and what they keep from the agent.
-fn ignore_files(folder: &AbsPath) -> Value {
-    let report = IgnoreReport::of(folder);
+fn ignore_files(folder: &AbsPath) -> anyhow::Result<Value> {
+    let disabled = policies::of(folder)?.current().preferences.disabled_ignore_files.clone();
+    let report = IgnoreReport::of(folder, &disabled);
     let files = report.files.iter().map(|found| {
         let faults = found.faults.iter();
         let faults =
@@ -189,7 +190,7 @@ fn ignore_files(folder: &AbsPath) -> Value {
             "faults": faults.collect::<Vec<_>>(),
         })
     });
-    json!({ "files": files.collect::<Vec<_>>(), "complete": report.is_complete })
+    Ok(json!({ "files": files.collect::<Vec<_>>(), "complete": report.is_complete, "disabled": disabled }))
 }
 
 /// The report about ignore files.
@@ -221,6 +222,9 @@ fn ignore_files_text(report: &Value) -> Vec<String> {
                 said(&fault["message"])
             )
         }));
+    }
+    for name in report["disabled"].as_array().into_iter().flatten() {
+        lines.push(format!("  {} is off by `disabledIgnoreFiles`", said(name)));
     }
     if report["complete"] == false {
         lines.push("  the folder is too large to be searched in full".to_owned());

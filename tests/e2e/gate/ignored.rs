@@ -158,6 +158,30 @@ fn a_change_of_an_ignore_file_counts_from_the_next_call_on() {
 }
 
 #[test]
+fn the_user_switches_ignore_files_of_a_name_off_and_a_workspace_cannot() {
+    let off = json!({ "disabledIgnoreFiles": [".cursorignore", ".gitignore"] });
+    for is_own in [false, true] {
+        let desk = Desk::new(&script([("read", read("src/a.txt")), ("perl", perl("src/a.txt"))]));
+        desk.project.write("src/a.txt", "some text\n").write("src/.cursorignore", "*.txt\n");
+        if is_own {
+            desk.user(&off);
+        } else {
+            desk.project.write(".kode/settings.json", off.to_string());
+        }
+        let client = desk.open();
+        let session = client.session_with(json!({ "mode": "bypassPermissions" }));
+        let by_tool = fate(&session, "read").0 == Fate::Ran;
+        let _ = fate(&session, "perl");
+        assert_eq!((by_tool, last(&desk).contains("some text")), (is_own, is_own));
+        let text = desk.cli(&["doctor"], "").stdout;
+        assert_eq!(text.contains(".cursorignore is off by `disabledIgnoreFiles`"), is_own, "{text}");
+        let problem =
+            if is_own { "`.gitignore` is no ignore file" } else { "cannot switch ignore files off" };
+        assert!(text.contains(problem), "{text}");
+    }
+}
+
+#[test]
 fn without_a_sandbox_commands_that_may_read_a_kept_file_are_refused() {
     let calls = [
         ("cat", bash("cat kept/a.txt")),

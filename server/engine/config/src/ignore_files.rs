@@ -1,6 +1,6 @@
 //! Files such as `.aiignore`, which keep others from the agent, in the syntax of `.gitignore`.
 //!
-//! Rule: such a file counts for all that lies beneath its folder, and takes away only: what one of another name lets pass is not
+//! Rule: such a file counts for all that lies beneath its folder, and takes away only: a path that one of another name lets pass is not
 //! let pass by it. One that cannot be read takes everything beneath its folder. A look sees the disk as it is then; a change
 //! counts from the next look on.
 
@@ -46,6 +46,8 @@ pub fn count_in_copy(copy: &AbsPath, of: &AbsPath) {
 /// A look at the ignore files: each folder is read once in it. Blocks on the disk.
 #[derive(Debug, Default)]
 pub struct IgnoreLook {
+    /// The names that the user has switched off.
+    disabled: Vec<String>,
     folders: RwLock<HashMap<PathBuf, Arc<FolderIgnores>>>,
     /// The folder that was asked for last: entries are asked for folder by folder.
     last: Mutex<Option<Arc<FolderIgnores>>>,
@@ -65,6 +67,12 @@ struct FolderIgnores {
 }
 
 impl IgnoreLook {
+    /// A look at the ignore files of all names but these.
+    #[must_use]
+    pub fn without(disabled: &[String]) -> Self {
+        Self { disabled: disabled.to_vec(), ..Self::default() }
+    }
+
     /// Why a path is kept from the agent, if it is; links are not followed.
     #[must_use]
     pub fn denies(&self, path: &Path) -> Option<IgnoredBy> {
@@ -100,7 +108,7 @@ impl IgnoreLook {
             }
         }
         for place in missing.into_iter().rev() {
-            let made = Arc::new(FolderIgnores::of(place, known));
+            let made = Arc::new(FolderIgnores::of(place, known, &self.disabled));
             let mut folders = self.folders.write();
             if folders.len() >= MAX_FOLDERS {
                 folders.clear();
@@ -108,19 +116,22 @@ impl IgnoreLook {
             folders.insert(place.to_path_buf(), Arc::clone(&made));
             known = Some(made);
         }
-        let found = known.unwrap_or_else(|| Arc::new(FolderIgnores::of(folder, None)));
+        let found = known.unwrap_or_else(|| Arc::new(FolderIgnores::of(folder, None, &self.disabled)));
         *self.last.lock() = Some(Arc::clone(&found));
         found
     }
 }
 
 impl FolderIgnores {
-    fn of(folder: &Path, above: Option<Arc<Self>>) -> Self {
+    fn of(folder: &Path, above: Option<Arc<Self>>, disabled: &[String]) -> Self {
         let denied = above.as_ref().and_then(|above| above.denies(folder, &|| true));
         let own = match &denied {
             // As in git: nothing in a folder that is left out is let pass again.
             Some(_) => Default::default(),
-            None => IGNORE_FILES.map(|name| ParsedIgnoreFile::at(&folder.join(name))),
+            None => IGNORE_FILES.map(|name| {
+                let is_on = !disabled.iter().any(|other| other == name);
+                is_on.then(|| ParsedIgnoreFile::at(&folder.join(name))).flatten()
+            }),
         };
         let has_any = own.iter().any(Option::is_some) || above.as_ref().is_some_and(|above| above.has_any);
         Self { folder: folder.to_path_buf(), above, own, has_any, denied }
@@ -138,7 +149,7 @@ impl FolderIgnores {
         (0..IGNORE_FILES.len()).find_map(|kind| self.denies_by(kind, path, is_folder))
     }
 
-    /// As [`Self::denies`], by the files of one name: the nearest that speaks of the path decides.
+    /// As [`Self::denies`], by the files of one name: the nearest with a pattern for the path decides.
     fn denies_by(&self, kind: usize, path: &Path, is_folder: bool) -> Option<IgnoredBy> {
         let mut at = Some(self);
         while let Some(place) = at {

@@ -156,6 +156,12 @@ impl EffectivePolicy {
         self.policy.sandbox.clone().filter(|_| !touches.iter().any(leaves))
     }
 
+    /// A look at the ignore files that count.
+    #[must_use]
+    pub fn ignore_look(&self) -> IgnoreLook {
+        IgnoreLook::without(&self.policy.preferences.disabled_ignore_files)
+    }
+
     /// Runs `ask` with the circumstances of this workspace.
     pub fn within<T>(
         &self,
@@ -165,7 +171,7 @@ impl EffectivePolicy {
         delivery: &dyn Fn(&Target) -> Option<EditDelivery>,
         ask: impl FnOnce(&Circumstances<'_>) -> T,
     ) -> T {
-        self.within_look(mode, workspace, (real_paths, &IgnoreLook::default()), delivery, ask)
+        self.within_look(mode, workspace, (real_paths, &self.ignore_look()), delivery, ask)
     }
 
     /// As [`Self::within`], with a look at the ignore files that several questions of one call share.
@@ -229,7 +235,7 @@ impl PolicyView {
     /// Which files the searches of one call may look into.
     pub fn may_read(self, mode: Mode) -> ReadCheck {
         let Self { in_force, workspace } = self;
-        let ignored = IgnoreLook::default();
+        let ignored = in_force.ignore_look();
         Arc::new(move |target, look| {
             let looks = (&RealPaths::default(), &ignored);
             in_force.within_look(mode, &workspace, looks, &|_| None, |circumstances| {

@@ -39,6 +39,8 @@ pub struct Preferences {
     pub output_style: Option<String>,
     /// `appendSystemPrompt`: text at the end of the system prompt.
     pub append_system_prompt: Option<String>,
+    /// `disabledIgnoreFiles`: names of ignore files that do not count, for example `.cursorignore`.
+    pub disabled_ignore_files: Vec<String>,
     /// `claudeMdExcludes`: patterns of instruction files that are left out.
     pub memory_excludes: Vec<String>,
     /// `autoCompactEnabled`: whether a conversation is compacted before it grows out of the context window.
@@ -121,6 +123,7 @@ impl Default for Preferences {
             language: None,
             output_style: None,
             append_system_prompt: None,
+            disabled_ignore_files: Vec::new(),
             memory_excludes: Vec::new(),
             auto_compact: true,
             compact_threshold: COMPACT_THRESHOLD,

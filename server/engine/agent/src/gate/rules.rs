@@ -133,6 +133,12 @@ impl Gatekeeper {
         !self.in_force().policy.preferences.respect_gitignore
     }
 
+    /// The names of ignore files that the user has switched off.
+    #[must_use]
+    pub fn disabled_ignore_files(&self) -> Vec<String> {
+        self.in_force().policy.preferences.disabled_ignore_files.clone()
+    }
+
     fn mode(&self) -> Mode {
         self.core.state().config.mode
     }

@@ -96,6 +96,8 @@ pub struct CompletionSources {
     pub can_diagnose: bool,
     /// Whether files that git ignores are offered too.
     pub shows_ignored: bool,
+    /// Names of ignore files that do not count.
+    pub disabled_ignore_files: Vec<String>,
 }
 
 /// The lists of files of workspaces.
@@ -174,14 +176,14 @@ impl Completer {
                 detail: id.clone(),
             }));
         } else {
-            let open = known.open.clone();
+            let (open, disabled) = (known.open.clone(), known.disabled_ignore_files.clone());
             let open = blocking(move || {
-                let ignored = IgnoreLook::default();
+                let ignored = IgnoreLook::without(&disabled);
                 open.into_iter().filter(|path| ignored.denies(path.as_path()).is_none()).collect::<Vec<_>>()
             });
             let open = open.await;
             let open: BTreeSet<String> = open.iter().filter_map(|path| shown(path, &known.roots)).collect();
-            let files = self.files(&known.roots, known.shows_ignored).await;
+            let files = self.files(known).await;
             let typed = typed.trim_start_matches('"').to_owned();
             let room = MAX_ITEMS.saturating_sub(found.len());
             found.extend(blocking(move || best(&typed, &open, &files, room)).await);
@@ -191,7 +193,9 @@ impl Completer {
     }
 
     /// The files and folders of a workspace, the latter with a slash at their end.
-    async fn files(&self, roots: &[AbsPath], shows_ignored: bool) -> Arc<Vec<String>> {
+    async fn files(&self, known: &CompletionSources) -> Arc<Vec<String>> {
+        let (roots, shows_ignored) = (&known.roots, known.shows_ignored);
+        let disabled = known.disabled_ignore_files.clone();
         let Some(first) = roots.first() else { return Arc::default() };
         let first = (first.clone(), shows_ignored);
         let known = self.lists().get(&first).cloned();
@@ -201,7 +205,7 @@ impl Completer {
             return Arc::clone(files);
         }
         let of = roots.to_vec();
-        let files = Arc::new(blocking(move || list(&of, shows_ignored)).await);
+        let files = Arc::new(blocking(move || list(&of, shows_ignored, &disabled)).await);
         let mut lists = self.lists();
         if lists.len() >= MAX_LISTS && !lists.contains_key(&first) {
             lists.clear();
@@ -252,9 +256,9 @@ fn commands(typed: &str, known: &CompletionSources) -> Vec<Completion> {
 }
 
 /// The files and folders beneath the roots, as mentions name them.
-fn list(roots: &[AbsPath], shows_ignored: bool) -> Vec<String> {
+fn list(roots: &[AbsPath], shows_ignored: bool, disabled: &[String]) -> Vec<String> {
     let (mut found, mut folders) = (Vec::new(), BTreeSet::new());
-    let ignored = Arc::new(IgnoreLook::default());
+    let ignored = Arc::new(IgnoreLook::without(disabled));
     for root in roots {
         let ignored = Arc::clone(&ignored);
         let walk = WalkBuilder::new(root)

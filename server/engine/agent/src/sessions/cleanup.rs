@@ -41,11 +41,11 @@ pub struct CleanupOptions {
     pub now: Timestamp,
     /// The days without use after which a session is deleted; `None` means never.
     pub days: Option<u32>,
-    /// Whether the caller shows the user an announcement. Without it, a cleanup deletes only what was announced before.
+    /// Whether the caller shows the user an announcement. Without it, a cleanup deletes only announced sessions.
     pub announces: bool,
 }
 
-/// What is done with sessions that are old.
+/// How sessions that are old are handled.
 #[derive(Clone, Copy)]
 struct CleanupPlan {
     now: Timestamp,

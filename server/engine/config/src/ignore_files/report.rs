@@ -50,10 +50,11 @@ pub struct LineFault {
 }
 
 impl IgnoreReport {
-    /// The ignore files that count in this folder. Walks through it, and blocks on the disk.
+    /// The ignore files that count in this folder, but those of the disabled names. Walks through it, and blocks on the disk.
     #[must_use]
-    pub fn of(folder: &AbsPath) -> Self {
-        let mut walk = ReportWalk { look: IgnoreLook::default(), files: BTreeMap::new(), left: MAX_ENTRIES };
+    pub fn of(folder: &AbsPath, disabled: &[String]) -> Self {
+        let look = IgnoreLook::without(disabled);
+        let mut walk = ReportWalk { look, disabled, files: BTreeMap::new(), left: MAX_ENTRIES };
         for above in folder.as_path().ancestors().skip(1) {
             IGNORE_FILES.iter().for_each(|name| walk.note(&above.join(name)));
         }
@@ -63,13 +64,14 @@ impl IgnoreReport {
     }
 }
 
-struct ReportWalk {
+struct ReportWalk<'a> {
     look: IgnoreLook,
+    disabled: &'a [String],
     files: BTreeMap<PathBuf, FoundIgnoreFile>,
     left: usize,
 }
 
-impl ReportWalk {
+impl ReportWalk<'_> {
     fn run(&mut self, root: &Path) {
         let mut folders = vec![root.to_path_buf()];
         while let Some(folder) = folders.pop() {
@@ -98,7 +100,8 @@ impl ReportWalk {
 
     /// Enters an ignore file, if one is there.
     fn note(&mut self, path: &Path) {
-        if self.files.contains_key(path) {
+        let is_disabled = self.disabled.iter().any(|name| path.ends_with(name));
+        if is_disabled || self.files.contains_key(path) {
             return;
         }
         let (Some(parsed), Ok(file)) = (ParsedIgnoreFile::at(path), AbsPath::new(path)) else { return };

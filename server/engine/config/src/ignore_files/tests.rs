@@ -153,7 +153,7 @@ fn the_report_counts_patterns_and_paths_and_names_bad_lines() {
         "src/.cursorignore=# nothing\n",
         "src/y",
     ]);
-    let report = IgnoreReport::of(&place);
+    let report = IgnoreReport::of(&place, &[]);
     let own: Vec<_> = report.files.iter().filter(|file| file.file.is_within(&place)).collect();
     assert_eq!(own.iter().map(|file| (file.patterns, file.paths)).collect::<Vec<_>>(), [(2, 2), (0, 0)]);
     let lines: Vec<_> = own[0].faults.iter().map(|LineFault { line, text, .. }| (*line, &**text)).collect();

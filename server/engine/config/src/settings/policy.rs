@@ -377,7 +377,7 @@ impl SettingsPolicy {
             read_only: folders(&wanted.deny_write),
             scripts: self.hook_scripts(settings),
             hidden,
-            hides: Some(hidden_by(unreadable)),
+            hides: Some(hidden_by(unreadable, settings.values.stated.preferences().disabled_ignore_files)),
             home: self.options.home.clone(),
             state: self.options.state.clone(),
             network: network(wanted, problems),
@@ -429,11 +429,12 @@ impl SettingsPolicy {
 }
 
 /// The filter for what rules and ignore files keep from being read.
-fn hidden_by(unreadable: Option<Unreadable>) -> HiddenFilter {
+fn hidden_by(unreadable: Option<Unreadable>, disabled: Vec<String>) -> HiddenFilter {
     let key = unreadable.as_ref().map(|unreadable| unreadable.key.clone()).unwrap_or_default();
+    let key = format!("{key} {}", disabled.join(" "));
     let unreadable = Arc::new(unreadable);
     HiddenFilter::new(key, &IGNORE_FILES, move || {
-        let (ignored, unreadable) = (IgnoreLook::default(), Arc::clone(&unreadable));
+        let (ignored, unreadable) = (IgnoreLook::without(&disabled), Arc::clone(&unreadable));
         Box::new(move |path, is_folder| {
             let covers = |unreadable: &Unreadable| {
                 AbsPath::new(path).is_ok_and(|path| unreadable.covers(&path, is_folder))

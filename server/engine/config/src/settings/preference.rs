@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::read::FileReader;
 use super::values::{StatedPreferences, append};
 use crate::budget::Budget;
+use kode_base::steering::IGNORE_FILES;
 use kode_permission::rules::ProblemSeverity;
 
 /// The lowest share of the context window at which a conversation is compacted: below it summaries would be written all
@@ -91,6 +92,22 @@ impl FileReader<'_, '_> {
                     self.report(ProblemSeverity::Warning, property.value.range(), message.to_owned());
                 }
             }
+            "disabledIgnoreFiles" if self.is_of_workspace() => {
+                let message =
+                    "Files in the workspace cannot switch ignore files off; set this in your user settings.";
+                self.report(ProblemSeverity::Warning, property.value.range(), message.to_owned());
+            }
+            "disabledIgnoreFiles" => self.list(property, |reader, node| {
+                let Some(name) = reader.text(node) else { return };
+                if IGNORE_FILES.contains(&name.as_str()) {
+                    let item = reader.sourced(name, node.range());
+                    append(&mut reader.settings.values.stated.disabled_ignore_files, item);
+                } else {
+                    let message =
+                        format!("`{name}` is no ignore file; those are {}.", IGNORE_FILES.join(", "));
+                    reader.report(ProblemSeverity::Warning, node.range(), message);
+                }
+            }),
             "claudeMdExcludes" => self.list(property, |reader, node| {
                 if let Some(item) = reader.loosening("claudeMdExcludes", node) {
                     append(&mut reader.settings.values.stated.memory_excludes, item);

@@ -560,7 +560,7 @@ impl FileReader<'_, '_> {
         RuleSource { layer: self.origin.layer, file: self.origin.file.cloned(), place }
     }
 
-    fn sourced<T>(&self, value: T, range: Range) -> SourcedValue<T> {
+    pub(super) fn sourced<T>(&self, value: T, range: Range) -> SourcedValue<T> {
         SourcedValue { value, source: self.source(range), root: Some(self.origin.root.clone()) }
     }
 

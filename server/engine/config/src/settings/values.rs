@@ -73,6 +73,8 @@ pub struct StatedPreferences {
     pub output_style: Option<String>,
     /// `appendSystemPrompt`.
     pub append_system_prompt: Option<String>,
+    /// `disabledIgnoreFiles`.
+    pub disabled_ignore_files: Vec<SourcedValue<String>>,
     /// `claudeMdExcludes`.
     pub memory_excludes: Vec<SourcedValue<String>>,
     /// `autoCompactEnabled`.
@@ -119,6 +121,7 @@ impl StatedPreferences {
             language: self.language.clone(),
             output_style: self.output_style.clone(),
             append_system_prompt: self.append_system_prompt.clone(),
+            disabled_ignore_files: self.disabled_ignore_files.iter().map(|name| name.value.clone()).collect(),
             memory_excludes: self.memory_excludes.iter().map(|pattern| pattern.value.clone()).collect(),
             auto_compact: self.auto_compact.unwrap_or(default.auto_compact),
             compact_threshold: self.compact_threshold.unwrap_or(default.compact_threshold),

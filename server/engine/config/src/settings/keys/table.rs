@@ -195,6 +195,7 @@ pub const KEYS: &[Key] = &[
     behavior("attribution.pr", Text, Everywhere, "Text at the end of the agent's pull request descriptions"),
     behavior("includeCoAuthoredBy", Switch, Everywhere, "Whether commits of the agent name it")
         .by_default("false"),
+    behavior("disabledIgnoreFiles", Texts, Own, "Names of ignore files that do not count"),
     behavior("claudeMdExcludes", Texts, Approved, "Instruction files that are left out"),
     behavior(
         "projectOverview",

@@ -56,7 +56,7 @@ struct FolderWatches {
     watches: BTreeMap<PathBuf, i32>,
     /// The topmost folders without a watch.
     unwatched: BTreeMap<PathBuf, FolderRole>,
-    /// Files that decide what is hidden, as they were when they were found; nothing where one may come to be.
+    /// Files that hide others, as they were when they were found; nothing where one may come to be.
     deciding: BTreeMap<PathBuf, Option<InodeStamp>>,
     room: usize,
 }
@@ -170,13 +170,13 @@ impl FolderWatches {
         })
     }
 
-    /// Whether a file that decides what is hidden has changed.
+    /// Whether a file that hides others has changed.
     fn has_decided_otherwise(&self) -> bool {
         self.deciding.iter().any(|(path, stamp)| InodeStamp::of(path) != *stamp)
     }
 
     /// The changes since the last query; `None` when the kernel could not keep all of it, and when one is of a file that decides
-    /// what is hidden.
+    /// the hidden paths.
     fn changed(&mut self, look: &GuardLook<'_>) -> Option<ChangedEntries> {
         let mut changed = ChangedEntries::default();
         let mut buffer = vec![MaybeUninit::uninit(); BUFFER];

@@ -27,7 +27,7 @@ const COMMON: &str = "commondir";
 const BARE: [&str; 2] = ["objects", "refs"];
 /// How many entries of folders are read. A walk over this many takes half a minute.
 const MAX_ENTRIES: usize = 8_000_000;
-/// How many paths are hidden one by one: each is a mount, which the kernel makes anew for every command.
+/// How many paths are hidden one by one: each is a mount, which the kernel makes for every command.
 const MAX_HIDDEN: usize = 5_000;
 /// How much of a file that names a folder is read, in bytes.
 const MAX_POINTER: u64 = 4096;
@@ -102,8 +102,8 @@ pub type PathTest = Box<dyn Fn(&Path, bool) -> bool>;
 
 impl HiddenFilter {
     /// A filter that differs from others by `key`. Each walk takes one `look`, which is asked with a path and whether it is a
-    /// folder. Files of the names `deciding` decide what is hidden beneath their folders: they are guarded, and a change of one
-    /// has everything looked at again.
+    /// folder. Files of the names `deciding` hide paths beneath their folders: they are guarded, and a change of one
+    /// repeats the whole walk.
     pub fn new(
         key: String,
         deciding: &'static [&'static str],
@@ -112,7 +112,7 @@ impl HiddenFilter {
         Self { key, deciding, look: Arc::new(look) }
     }
 
-    /// Whether files of that name decide what is hidden.
+    /// Whether files of that name hide others.
     pub(super) fn is_deciding(&self, name: &OsStr) -> bool {
         self.deciding.iter().any(|other| name.eq_ignore_ascii_case(other))
     }
@@ -130,7 +130,7 @@ impl PartialEq for HiddenFilter {
     }
 }
 
-/// A place with what is hidden in it now.
+/// A place with the paths that are hidden in it now.
 pub(super) struct GuardLook<'a> {
     pub(super) scope: &'a GuardScope,
     hides: Option<PathTest>,
@@ -162,7 +162,7 @@ pub(crate) struct GuardScope {
 pub(super) trait FolderVisitor {
     fn enter(&mut self, path: &Path, folder: &OwnedFd, treatment: FolderRole);
 
-    /// Receives every file that decides what is hidden.
+    /// Receives every file that hides others.
     fn found_deciding(&mut self, path: &Path);
 }
 
@@ -465,17 +465,17 @@ fn forget_in<T>(map: &mut BTreeMap<PathBuf, T>, path: &Path) {
 }
 
 impl GuardScope {
-    /// The place with what is hidden in it now.
+    /// The place with the paths that are hidden in it now.
     pub(super) fn look(&self) -> GuardLook<'_> {
         GuardLook { scope: self, hides: self.hides.as_ref().map(|hides| (hides.look)()) }
     }
 
-    /// Whether files of that name decide what is hidden.
+    /// Whether files of that name hide others.
     pub(super) fn is_deciding(&self, name: &OsStr) -> bool {
         self.hides.as_ref().is_some_and(|hides| hides.is_deciding(name))
     }
 
-    /// The paths above the roots at which a file would decide what is hidden in them.
+    /// The paths above the roots at which a file would hide paths in them.
     pub(super) fn deciding_above(&self) -> impl Iterator<Item = PathBuf> {
         let names = self.hides.as_ref().map_or(&[][..], |hides| hides.deciding);
         let above: BTreeSet<_> = self.roots.iter().flat_map(|root| root.ancestors().skip(1)).collect();
