@@ -92,7 +92,7 @@ const environment = {
 const bundles = files.map((file) => path.join(out, "tests", file.replace(/\.ts$/, ".cjs")));
 const isTest = what === "" || what === "--unit" || what === "--page";
 const args = isTest
-    ? ["--test", "--test-concurrency=1", "--test-reporter=spec", ...rest, ...bundles]
+    ? ["--test", "--test-concurrency=2", "--test-reporter=spec", ...rest, ...bundles]
     : [...bundles, ...rest];
 failed += run(process.execPath, args, environment) === 0 ? 0 : 1;
 console.log(`pictures and bundles: ${out}`);

@@ -31,7 +31,8 @@ const asking = new Map<string, AbortController>();
 
 /** The side question in a prompt, which may be empty; undefined for any other prompt. */
 export function sideQuestion(text: string): string | undefined {
-    return /^\s*\/btw(?:\s+([^]*))?$/.exec(text) ? text.trim().slice("/btw".length).trim() : undefined;
+    const typed = text.trim();
+    return /^\/btw(?:\s|$)/.test(typed) ? typed.slice("/btw".length).trim() : undefined;
 }
 
 /** Asks the side question that the prompt holds. What goes with the prompt stays for the next one. */
