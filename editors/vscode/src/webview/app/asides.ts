@@ -3,28 +3,16 @@
 // Rule: a question and its answer are on this page alone, as cards of the session that was asked, until they are closed. A card
 // that is closed before its answer is here cancels the question.
 
-import type { AgentEventParams, SessionId } from "kode-protocol";
+import type { AgentEventParams } from "kode-protocol";
 
 import { HostError } from "../host.ts";
 import type { App } from "./app.ts";
 import { put, saveDraft, stopWaiting } from "./drafts.ts";
 import { ensureSession } from "./sessionStore.ts";
-import { BLANK } from "./state.ts";
+import { BLANK, type SideQuestion } from "./state.ts";
 
 /** The most cards; the oldest answered one goes for a new one. */
 const MAX_ASIDES = 6;
-
-/** A side question with its answer as far as it is here. */
-export interface Aside {
-    readonly askId: string;
-    readonly sessionId: SessionId;
-    readonly question: string;
-    /** The answer in Markdown. */
-    readonly text: string;
-    readonly state: "asking" | "answered" | "cut" | "failed";
-    /** Why there is no answer. */
-    readonly problem?: { readonly message: string; readonly hint: string };
-}
 
 /** The questions that wait for their answers, by id. */
 const asking = new Map<string, AbortController>();
@@ -94,17 +82,17 @@ export function closeAside(app: App, askId: string): void {
 }
 
 /** Asks a question again that failed. */
-export function askAgain(app: App, { askId, question }: Aside): void {
+export function askAgain(app: App, { askId, question }: SideQuestion): void {
     closeAside(app, askId);
     void askAside(app, question);
 }
 
-function add(app: App, aside: Aside): void {
+function add(app: App, aside: SideQuestion): void {
     const all = [...app.state.asides, aside];
     const oldest = all.length > MAX_ASIDES ? all.find(({ state }) => state !== "asking") : undefined;
     app.set({ asides: all.filter((known) => known !== oldest) });
 }
 
-function change(app: App, askId: string, now: Partial<Aside>): void {
+function change(app: App, askId: string, now: Partial<SideQuestion>): void {
     app.set({ asides: app.state.asides.map((aside) => (aside.askId === askId ? { ...aside, ...now } : aside)) });
 }

@@ -19,7 +19,6 @@ import type {
 import type { FoundModel, HostState } from "../../shared/messages.ts";
 import type { Proposed } from "../cards/proposed.ts";
 import type { SessionView } from "../store/session.ts";
-import type { Aside } from "./asides.ts";
 
 /** A prompt that is being written. */
 export interface Prompt {
@@ -33,6 +32,18 @@ export interface Prompt {
 
 /** A prompt without text. */
 export const BLANK: Prompt = { text: "", parts: [], revision: 0 };
+
+/** A side question with its answer as far as it is here. */
+export interface SideQuestion {
+    readonly askId: string;
+    readonly sessionId: SessionId;
+    readonly question: string;
+    /** The answer in Markdown. */
+    readonly text: string;
+    readonly state: "asking" | "answered" | "cut" | "failed";
+    /** Why there is no answer. */
+    readonly problem?: { readonly message: string; readonly hint: string };
+}
 
 /** Something that went wrong with an act of the user. */
 export interface Trouble {
@@ -93,7 +104,7 @@ export interface AppState {
     readonly undoable: Undoable | undefined;
     readonly applying: Applying | undefined;
     /** The side questions that were not closed yet, oldest first. */
-    readonly asides: readonly Aside[];
+    readonly asides: readonly SideQuestion[];
     /** Rows of the transcript that are open or closed against their default, by a key of the row. */
     readonly toggled: ReadonlyMap<string, boolean>;
     /** The message whose checkpoint is being viewed. */

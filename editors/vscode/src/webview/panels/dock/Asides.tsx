@@ -2,7 +2,8 @@
 //
 // Rule: a card is apart from the transcript and takes no focus. It stays until it is closed: by its button, or by Escape in it.
 
-import { askAgain, closeAside, type Aside } from "../../app/asides.ts";
+import { askAgain, closeAside } from "../../app/asides.ts";
+import type { SideQuestion } from "../../app/state.ts";
 import { useApp, useSelect } from "../../app/context.ts";
 import { copyAnswer } from "../../app/turns.ts";
 import { Markdown } from "../../markdown/Markdown.tsx";
@@ -24,7 +25,7 @@ export function Asides() {
     );
 }
 
-function AsideCard({ aside }: { aside: Aside }) {
+function AsideCard({ aside }: { aside: SideQuestion }) {
     const app = useApp();
     const { askId, question, text, state, problem } = aside;
     const close = () => closeAside(app, askId);
