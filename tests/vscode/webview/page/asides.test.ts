@@ -70,7 +70,9 @@ test("a model that fails is named in the card, and the question can be asked aga
         await chat.say("/btw broken?");
         const card = chat.page.locator(".aside");
         await card.locator(".aside-problem", { hasText: "401" }).waitFor();
+        await chat.prompt.fill("half a thought");
         await card.locator("[aria-label='Ask again']").click();
         await chat.page.locator(".aside[aria-busy=true], .aside .aside-problem").first().waitFor();
         assert.equal(await card.count(), 1);
+        assert.equal(await chat.prompt.inputValue(), "half a thought", "words that were typed meanwhile stay");
     }));

@@ -32,6 +32,11 @@ export async function askAside(app: App, question: string): Promise<void> {
     }
     stopWaiting();
     app.set({ prompt: { ...BLANK, parts: prompt.parts, revision: prompt.revision + 1 }, trouble: undefined });
+    await ask(app, question);
+}
+
+/** Asks a side question; the prompt stays as it is. */
+async function ask(app: App, question: string): Promise<void> {
     // Another page may ask the same session.
     const askId = crypto.getRandomValues(new Uint32Array(4)).join("-");
     const controller = new AbortController();
@@ -41,7 +46,7 @@ export async function askAside(app: App, question: string): Promise<void> {
         sessionId ??= await ensureSession(app);
         add(app, { askId, sessionId, question, text: "", state: "asking" });
         app.announce("Asked beside the conversation.");
-        // The draft was the question.
+        // The saved draft may be the question.
         saveDraft(app);
         const result = await app.host.request(
             "agent/session/ask",
@@ -84,7 +89,7 @@ export function closeAside(app: App, askId: string): void {
 /** Asks a question again that failed. */
 export function askAgain(app: App, { askId, question }: SideQuestion): void {
     closeAside(app, askId);
-    void askAside(app, question);
+    void ask(app, question);
 }
 
 function add(app: App, aside: SideQuestion): void {
