@@ -10,6 +10,7 @@ pub(crate) mod reminders;
 mod system;
 pub mod tokens;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::conversation::Conversation;
@@ -142,17 +143,15 @@ impl ContextBuilder {
         takes_patches: bool,
         instructions: &Instructions,
     ) -> (SystemPrompt, Vec<ToolDeclaration>) {
-        // Read before the state is locked.
-        let needed = needs::of(conversation, room);
         let catalog = self.extensions.catalog();
         let in_force = self.gate.in_force_for(conversation);
         let workspace = &self.environment.workspace;
         let (can_diagnose, has_languages) = (workspace.can_diagnose(), workspace.languages().is_some());
         let agents = self.extensions.agent_types();
-        let state = self.core.state();
+        let mode = conversation.mode(self.core.state().config.mode);
         let is_denied = |tool: &str| in_force.rules.removes(tool).is_some();
         let offering = OfferContext {
-            mode: conversation.mode(state.config.mode),
+            mode,
             can_diagnose,
             has_languages,
             catalog: &catalog,
@@ -166,7 +165,10 @@ impl ContextBuilder {
         if by_need && !offering.by_need {
             tools = conversation.tools.declarations_for(&OfferContext { by_need, ..offering });
         }
+        // Read before the state is locked.
+        let needed = if by_need { needs::of(conversation) } else { BTreeSet::new() };
         let servers = self.servers.all().instructions();
+        let state = self.core.state();
         let prompt = |further: &str| {
             let (assignment, most) = (conversation.assignment.as_ref(), needs::overview_tokens(room));
             system_prompt(&state, assignment, instructions, (&servers, further), most)

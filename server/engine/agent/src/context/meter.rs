@@ -25,6 +25,7 @@ use kode_model::profile::Profile;
 use kode_record::context::{ContextParts, ContextUse};
 use kode_record::tokens::CountSource;
 use kode_tool::Registry;
+use kode_tool::names::TOOL_SEARCH;
 
 /// A count is corrected by at most this factor, either way: a report that differs by more is about something else.
 const MAX_CORRECTION: f64 = 4.0;
@@ -76,8 +77,6 @@ struct FixedKey {
     tools: Arc<Registry>,
     room: ContextRoom,
     takes_patches: bool,
-    /// The number of tools that the model has asked for, where it gets them by need.
-    needed: usize,
 }
 
 impl FixedKey {
@@ -90,7 +89,7 @@ impl FixedKey {
             && Arc::ptr_eq(&self.agents, &other.agents)
             && Arc::ptr_eq(&self.instructions, &other.instructions)
             && Arc::ptr_eq(&self.tools, &other.tools)
-            && (self.room, self.needed, self.takes_patches) == (other.room, other.needed, other.takes_patches)
+            && (self.room, self.takes_patches) == (other.room, other.takes_patches)
     }
 }
 
@@ -100,6 +99,8 @@ struct FixedSize {
     system: u64,
     tools: u64,
     memory: u64,
+    /// How much the model has asked for, where it gets tools by need; more changes the tools.
+    needed: Option<usize>,
 }
 
 impl FixedSize {
@@ -248,8 +249,10 @@ impl ContextBuilder {
     /// The size of the parts of every request, counted again when they may have changed.
     fn fixed_size(&self, meter: &mut Meter, conversation: &Conversation, profile: &Profile) -> FixedSize {
         let key = self.fixed_key(conversation, profile);
+        let is_current =
+            |fixed: &FixedSize| fixed.needed.is_none_or(|needed| needed == needs::of(conversation).len());
         match &meter.fixed {
-            Some((known, fixed)) if known.is_same(&key) => *fixed,
+            Some((known, fixed)) if known.is_same(&key) && is_current(fixed) => *fixed,
             Some(_) | None => {
                 let fixed = self.count_fixed(conversation, (key.room, key.takes_patches), meter.counter);
                 meter.fixed = Some((key, fixed));
@@ -272,7 +275,6 @@ impl ContextBuilder {
             agents: self.extensions.agent_types(),
             instructions: self.instructions.current(),
             tools: Arc::clone(&conversation.tools),
-            needed: needs::of(conversation, room).len(),
             room,
             takes_patches: profile.capabilities.patches,
         }
@@ -291,6 +293,8 @@ impl ContextBuilder {
             system: all.saturating_sub(memory),
             tools: tools.iter().map(|tool| counter.tool(tool)).sum(),
             memory: memory.min(all),
+            // The tool that asks for others is declared only then.
+            needed: tools.iter().any(|tool| tool.name == TOOL_SEARCH).then(|| needs::of(conversation).len()),
         }
     }
 

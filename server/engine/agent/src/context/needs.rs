@@ -91,12 +91,9 @@ fn tokens(tool: &ToolDeclaration) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX) / BYTES_PER_TOKEN
 }
 
-/// The names and words by which the model of a conversation has asked for tools; nothing where it is offered all.
-pub(crate) fn of(conversation: &Conversation, room: ContextRoom) -> BTreeSet<String> {
-    let has_server_tools = || conversation.tools.iter().any(|tool| is_of_server(tool.facts().name));
-    if matches!(room, ContextRoom::Ample(_)) && !has_server_tools() {
-        return BTreeSet::new();
-    }
+/// The names and words by which the model of a conversation has asked for tools. Reads all of its messages: only where tools
+/// are declared by need.
+pub(crate) fn of(conversation: &Conversation) -> BTreeSet<String> {
     conversation.thread.read(|thread| {
         let blocks = thread.messages.iter().flat_map(|message| &message.content);
         blocks.filter_map(asked).flatten().collect()
@@ -151,21 +148,22 @@ pub(super) fn further(left_out: &[ToolDeclaration], room: ContextRoom) -> String
         return String::new();
     }
     let most = usize::try_from(room.window() / LIST_PART * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
-    let described: Vec<_> = left_out
+    let mut lines: Vec<_> = left_out
         .iter()
         .map(|tool| format!("- {}: {}", tool.name, first_sentence(&tool.description)))
         .collect();
-    let size = |lines: &[String]| lines.iter().map(|line| line.len() + 1).sum::<usize>();
-    let mut lines = described;
-    if size(&lines) > most {
+    if lines.iter().map(|line| line.len() + 1).sum::<usize>() > most {
         lines = left_out.iter().map(|tool| format!("- {}", tool.name)).collect();
     }
-    let total = lines.len();
-    while size(&lines) > most && lines.len() > 1 {
-        lines.pop();
-    }
-    if lines.len() < total {
-        let more = total - lines.len();
+    let mut used = 0;
+    let fits = |line: &&String| {
+        used += line.len() + 1;
+        used <= most
+    };
+    let fitting = lines.iter().take_while(fits).count();
+    if fitting < lines.len() {
+        let more = lines.len() - fitting;
+        lines.truncate(fitting);
         lines.push(format!("- and {more} more: call {TOOL_SEARCH} with words that their names may contain"));
     }
     format!("# Further tools\nCall {TOOL_SEARCH} with their names to get them:\n{}", lines.join("\n"))
