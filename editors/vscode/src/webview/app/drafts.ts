@@ -49,21 +49,24 @@ export interface KeptPrompt {
     readonly draft: Draft;
     /** The draft that the server had, as {@link written} gives it. */
     readonly over: string;
+    /** An older draft of this page that was on its way to the server, in the same form: the server may have it by now. */
+    readonly sent?: string;
 }
 
-/** The draft that a restored prompt was written over, until its session is there. */
-let restoredOver: string | undefined;
+/** The drafts that a restored prompt was written over, until its session is there. */
+let restored: Pick<KeptPrompt, "over" | "sent"> | undefined;
 
 /** The prompt for the editor to keep; undefined once the server has it. */
 export function unsaved({ prompt }: AppState): KeptPrompt | undefined {
     const draft = draftOf(prompt);
-    const over = restoredOver ?? stored;
-    return prompt.instead || written(draft) === over ? undefined : { draft, over };
+    const before = restored ?? { over: stored, ...(sending ? { sent: sending.draft } : {}) };
+    if (prompt.instead || (written(draft) === before.over && before.sent === undefined)) return undefined;
+    return { draft, ...before };
 }
 
 /** Shows a prompt that the editor has kept. */
-export function restore(app: App, { draft, over }: KeptPrompt): void {
-    restoredOver = over;
+export function restore(app: App, { draft, ...before }: KeptPrompt): void {
+    restored = before;
     put(app, { text: draft.text, parts: draft.parts ?? [] });
 }
 
@@ -72,8 +75,9 @@ export function restore(app: App, { draft, over }: KeptPrompt): void {
 export function arriveWith(app: App, draft: Draft | undefined): void {
     const { text, parts } = app.state.prompt;
     const words = written(draftOf(app.state.prompt));
-    const replaces = written(draft) === restoredOver;
-    restoredOver = undefined;
+    const current = written(draft);
+    const replaces = restored !== undefined && (current === restored.over || current === restored.sent);
+    restored = undefined;
     takeDraft(app, draft);
     const { prompt } = app.state;
     if (replaces || words === stored) {
