@@ -181,9 +181,13 @@ fn nothing_planted_by_an_ordinary_user_in_landlock_runs_afterwards() {
 fn every_attack_works_without_the_sandbox() {
     let mut harmless = Vec::new();
     for attack in attacks() {
-        let scene = staged(User::Own, attack);
-        scene.attack_by_hand(attack);
-        if !scene.is_taken() && scene.changes_outside().is_empty() {
+        // Some attacks write a file over and over while it is read, and miss that moment on a busy machine.
+        let works = (0..3).any(|_| {
+            let scene = staged(User::Own, attack);
+            scene.attack_by_hand(attack);
+            scene.is_taken() || !scene.changes_outside().is_empty()
+        });
+        if !works {
             harmless.push(attack.name);
         }
     }

@@ -326,12 +326,17 @@ end
 
 local tests = {}
 
---- The screen once it shows a prompt: two equal looks in a row, since a resize clears it for a moment.
-local function settled(world)
+--- The screen once it shows all the given texts, a prompt's unless others are given: two equal looks in a row, since a
+--- resize clears it for a moment and a terminal draws in parts.
+local function settled(world, ...)
+  local texts = select('#', ...) > 0 and { ... } or { 'waits for you' }
   local before
   World.wait_until('the screen has settled', function()
     local now = world:terminal_screen()
-    local is_drawn = now == before and now:find('waits for you', 1, true) ~= nil
+    local is_drawn = now == before
+    for _, text in ipairs(texts) do
+      is_drawn = is_drawn and now:find(text, 1, true) ~= nil
+    end
     before = now
     return is_drawn
   end)
@@ -390,7 +395,7 @@ for _, size in ipairs({ { 80, 24 }, { 100, 30 }, { 120, 40 } }) do
       layout = 'split',
     })
     world:command('Kode permission')
-    local screen = world:wait_terminal('1: Deny', '2: Allow once', 'rm -rf target/package', 'Deletes recursively')
+    local screen = settled(world, '1: Deny', '2: Allow once', 'rm -rf target/package', 'Deletes recursively')
     compare(('list-%dx%d'):format(size[1], size[2]), screen)
     world:type('<CR>')
   end

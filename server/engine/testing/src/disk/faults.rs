@@ -49,6 +49,7 @@ pub struct Faulty {
 struct Faults {
     plan: Mutex<Option<Plan>>,
     calls: AtomicU64,
+    failures: AtomicU64,
     syncs: AtomicU64,
 }
 
@@ -61,8 +62,14 @@ impl Faulty {
 
     /// From the next call on all fail, or none does.
     pub fn fail_from_now_on(&self, fault: Option<Fault>) {
+        let mut plan = self.faults.plan.lock();
         let at = self.calls() + 1;
-        *self.faults.plan.lock() = fault.map(|fault| Plan { fault, at, for_ever: true });
+        *plan = fault.map(|fault| Plan { fault, at, for_ever: true });
+    }
+
+    /// How many calls the plan has made fail.
+    pub fn failures(&self) -> u64 {
+        self.faults.failures.load(Ordering::SeqCst)
     }
 
     /// How many calls there were.
@@ -77,21 +84,31 @@ impl Faulty {
 }
 
 impl Faults {
-    fn next(&self) -> Option<Fault> {
+    /// Counts a call and says how it fails. `applies` tells the faults that concern the call. The count and the plan are
+    /// read under one lock, so a plan that is replaced has failed exactly the calls before.
+    fn next(&self, applies: impl FnOnce(Fault) -> bool) -> Option<Fault> {
+        let plan = self.plan.lock();
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
-        let plan = (*self.plan.lock())?;
-        let fails = call == plan.at || call > plan.at && (plan.for_ever || plan.fault == Fault::Crash);
+        let plan = (*plan)?;
+        let is_due = call == plan.at || call > plan.at && (plan.for_ever || plan.fault == Fault::Crash);
+        let fails = is_due && applies(plan.fault);
+        self.failures.fetch_add(u64::from(fails), Ordering::SeqCst);
         fails.then_some(plan.fault)
     }
 
     /// A call that takes room, or none.
     fn call(&self, takes_room: bool) -> io::Result<()> {
-        match self.next() {
-            Some(Fault::NoSpace) if takes_room => Err(io::ErrorKind::StorageFull.into()),
+        let applies = |fault| match fault {
+            Fault::NoSpace => takes_room,
+            Fault::ShortWrite => false,
+            Fault::Io | Fault::Interrupted | Fault::Crash => true,
+        };
+        match self.next(applies) {
+            Some(Fault::NoSpace) => Err(io::ErrorKind::StorageFull.into()),
             Some(Fault::Io) => Err(io::Error::other("input/output error")),
             Some(Fault::Interrupted) => Err(io::ErrorKind::Interrupted.into()),
             Some(Fault::Crash) => Err(io::Error::other("the process is gone")),
-            Some(Fault::NoSpace | Fault::ShortWrite) | None => Ok(()),
+            Some(Fault::ShortWrite) | None => Ok(()),
         }
     }
 }
@@ -157,7 +174,7 @@ impl DiskFile for FaultyFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let half = &bytes[..bytes.len().div_ceil(2)];
-        match self.faults.next() {
+        match self.faults.next(|_| true) {
             // A disk that fills up takes what still fits.
             Some(Fault::NoSpace) => {
                 self.inner.write_at(&bytes[..bytes.len() / 3], offset)?;
