@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "9094c09e22587b30f16cae0954188f27ca23c3ce282df0ca2590e089c730b304";
+export const SCHEMA_HASH = "7a2fd09b3a4dbe6488f5ad7cbb6ba54a06b5d83484316bee1a6fcc060c106b30";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1329,6 +1329,8 @@ export type Event =
     | ({ type: "tool_executed" } & ToolExecuted)
     /** The todo list was written, or is another one since the conversation went back or forward. */
     | ({ type: "todo_changed" } & TodoChanged)
+    /** The goal of the session was set, checked, bounded or removed. */
+    | ({ type: "goal_changed" } & GoalChanged)
     /** The model was reminded of its todo list. */
     | ({ type: "todo_reminder" } & TodoReminder)
     /** A query begins, or the model is reminded of something. */
@@ -1699,6 +1701,51 @@ export interface GetWindowParams {
     /** The most messages wanted, at least 1; the server may give fewer. */
     limit: number;
 }
+
+/** The goal of a session, and its progress. */
+export interface Goal {
+    /** The goal, in the user's words. */
+    text: string;
+    /** The command whose exit code 0 says that the goal is met; absent where a model checks it. */
+    check?: string;
+    /** The state of the work. */
+    state: GoalState;
+    /** When it was set. */
+    since: Timestamp;
+    /** The number of checks that ran. */
+    rounds: number;
+    /** The most checks. */
+    maxRounds: number;
+    /** The known cost since it was set, in US dollars. */
+    cost: number;
+    /** The most cost, in US dollars; absent without such a bound. */
+    maxCost?: number;
+    /** Milliseconds of all turns since it was set. */
+    durationMs: number;
+    /** The most minutes of turns; absent without such a bound. */
+    maxMinutes?: number;
+    /** The newest check's reason why the goal is not met; absent before the first check, and once it is met. */
+    finding?: string;
+}
+
+/** The goal was set, checked, bounded or removed. */
+export interface GoalChanged {
+    /** The goal now; absent without one. */
+    goal?: Goal;
+}
+
+/** The state of the work for a goal. */
+export type GoalState =
+    /** Turns do not end before it is met. */
+    | "active"
+    /** The check found it met. */
+    | "met"
+    /** Its checks are used up. */
+    | "outOfRounds"
+    /** Its money is used up. */
+    | "outOfMoney"
+    /** Its time is used up. */
+    | "outOfTime";
 
 /** Whether a hook may run. */
 export type HookApproval =
@@ -3794,6 +3841,8 @@ export interface Snapshot {
     questions?: Question[];
     /** The todo list. */
     todos?: Todo[];
+    /** The goal, and its progress; absent without one. */
+    goal?: Goal;
     /** The prompts that wait for their turn, next first. */
     queue: QueuedPrompt[];
     /** The messages to the running turn, next first. */

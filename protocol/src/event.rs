@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::ContextCompression;
 use crate::edits::{EditFailure, ReviewAction};
+use crate::goal::GoalChanged;
 use crate::hooks::HookRan;
 use crate::item::{CallState, Item};
 use crate::mcp::McpChanged;
@@ -129,6 +130,8 @@ pub enum Event {
     ToolExecuted(ToolExecuted),
     /// The todo list was written, or is another one since the conversation went back or forward.
     TodoChanged(TodoChanged),
+    /// The goal of the session was set, checked, bounded or removed.
+    GoalChanged(GoalChanged),
     /// The model was reminded of its todo list.
     TodoReminder(TodoReminder),
     /// A query begins, or the model is reminded of something.

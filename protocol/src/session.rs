@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::ContextUse;
 use crate::event::{Bookmark, Channel, SubagentStarted, TrustRequired};
+use crate::goal::Goal;
 use crate::item::Item;
 use crate::permission::{Mode, PermissionPrompt};
 use crate::question::Question;
@@ -94,6 +95,9 @@ pub struct Snapshot {
     /// The todo list.
     #[serde(default)]
     pub todos: Vec<Todo>,
+    /// The goal, and its progress; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<Goal>,
     /// The prompts that wait for their turn, next first.
     pub queue: Vec<QueuedPrompt>,
     /// The messages to the running turn, next first.

@@ -172,6 +172,13 @@ fn every_event_keeps_its_form() {
                 "answers": [{ "labels": ["red"], "text": "dark" }], "feedback": "thanks", "by": "panel",
             }),
             json!({ "type": "todo_changed", "todos": [todo()], "counts": counts() }),
+            json!({
+                "type": "goal_changed", "goal": {
+                    "text": "All tests pass", "check": "cargo test", "state": "active",
+                    "since": "2026-01-02T03:04:05Z", "rounds": 1, "maxRounds": 20, "cost": 0.5, "maxCost": 2.0,
+                    "durationMs": 1000, "maxMinutes": 30, "finding": "exit code 101",
+                },
+            }),
             json!({ "type": "todo_reminder", "reason": "stale" }),
             json!({ "type": "state_changed", "state": "WORKING" }),
             json!({ "type": "mode_changed", "mode": "acceptEdits", "model": "main" }),

@@ -7,6 +7,7 @@ pub mod commands;
 pub mod context;
 pub(crate) mod error;
 mod event;
+mod goal;
 pub mod hooks;
 pub mod input;
 mod item;
@@ -155,6 +156,7 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         pending_permissions: snapshot.pending.into_iter().map(|pending| prompt(&id, pending)).collect(),
         questions: snapshot.questions.into_iter().map(|asked| question::question(&id, asked)).collect(),
         todos: question::todos(&snapshot.todos),
+        goal: snapshot.goal.map(goal::goal),
         queue: snapshot.queue.into_iter().map(queued).collect(),
         steering: snapshot.steering.into_iter().map(queued).collect(),
         queue_paused: snapshot.queue_paused,

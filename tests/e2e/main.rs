@@ -23,6 +23,7 @@ mod dialects;
 mod documentation;
 mod faults;
 mod gate;
+mod goals;
 mod harness;
 mod headers;
 mod headless;

@@ -15,9 +15,9 @@ use kode_protocol as wire;
 
 use super::permission::{decided, prompt, updated};
 use super::{
-    agent_id, agents, bookmark, call_id, checkpoint_id, context, draft, hooks, item, item_id, mcp, mode,
-    models, question, queued, review, rules, run_state, session_id, sessions, task, timestamp, turn, turn_id,
-    uri, usage, writer,
+    agent_id, agents, bookmark, call_id, checkpoint_id, context, draft, goal, hooks, item, item_id, mcp,
+    mode, models, question, queued, review, rules, run_state, session_id, sessions, task, timestamp, turn,
+    turn_id, uri, usage, writer,
 };
 
 /// An event with its place.
@@ -82,6 +82,7 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::QuestionAsked { question } => question::asked(session, *question),
         Event::QuestionAnswered { resolved } => wire::Event::QuestionAnswered(question::resolved(resolved)),
         Event::TodoChanged { todos } => wire::Event::TodoChanged(question::todo_changed(&todos)),
+        Event::GoalChanged { goal } => goal::changed(goal),
         Event::McpChanged { servers } => mcp::changed(servers),
         Event::TodoReminder { reason } => wire::Event::TodoReminder(question::todo_reminder(reason)),
         Event::HookRan { event, name, duration_ms, outcome, message } => {

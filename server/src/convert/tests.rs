@@ -26,6 +26,7 @@ use kode_engine::record::event::{
     Breakpoint, CallState, CompressionStep, Event, EventRecord, Gap, Item, ItemBody, ModelRetry, NoticeLevel,
     ResumeStrategy, SealedCall, ToolCallItem, TurnEnd,
 };
+use kode_engine::record::goal::{Goal, GoalBounds, GoalCheck, GoalState};
 use kode_engine::record::hook::HookOutcome;
 use kode_engine::record::options::TurnOptions;
 use kode_engine::record::phases::PhaseTimes;
@@ -53,6 +54,22 @@ fn call() -> CallId {
 
 fn agent() -> AgentId {
     AgentId::from_external("agent_1")
+}
+
+fn goal() -> Goal {
+    Goal {
+        text: "All tests pass".to_owned(),
+        check: GoalCheck::Command { command: "cargo test".to_owned() },
+        bounds: GoalBounds { rounds: 20, cost_usd: None, minutes: Some(30) },
+        turn: turn(),
+        since: Timestamp::UNIX_EPOCH,
+        cost_before: 0.0,
+        state: GoalState::OutOfTime,
+        rounds: 1,
+        duration_ms: 1_800_000,
+        cost_usd: 0.5,
+        finding: None,
+    }
 }
 
 fn turn() -> TurnId {
@@ -185,6 +202,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::QuestionAsked { question: Box::new(question()) }, "question_asked", "control"),
         (Event::QuestionAnswered { resolved: resolved() }, "question_answered", "control"),
         (Event::TodoChanged { todos: vec![] }, "todo_changed", "monitor"),
+        (Event::GoalChanged { goal: Some(Box::new(goal())) }, "goal_changed", "monitor"),
         (Event::McpChanged { servers: vec![] }, "mcp_changed", "monitor"),
         (Event::TodoReminder { reason: TodoReminderReason::Initial }, "todo_reminder", "monitor"),
         (

@@ -996,6 +996,10 @@
 ---@class kode.Event.TodoChanged: kode.TodoChanged
 ---@field type "todo_changed"
 
+--- The goal of the session was set, checked, bounded or removed.
+---@class kode.Event.GoalChanged: kode.GoalChanged
+---@field type "goal_changed"
+
 --- The model was reminded of its todo list.
 ---@class kode.Event.TodoReminder: kode.TodoReminder
 ---@field type "todo_reminder"
@@ -1121,6 +1125,7 @@
 ---| kode.Event.ToolDenied
 ---| kode.Event.ToolExecuted
 ---| kode.Event.TodoChanged
+---| kode.Event.GoalChanged
 ---| kode.Event.TodoReminder
 ---| kode.Event.Reminder
 ---| kode.Event.HookRan
@@ -1342,6 +1347,32 @@
 ---@field windowId string Names the messages as they were before, as the compaction said when it was done.
 ---@field from? integer The number of the first message wanted; 0, the oldest, when absent.
 ---@field limit integer The most messages wanted, at least 1; the server may give fewer.
+
+--- The goal of a session, and its progress.
+---@class kode.Goal
+---@field text string The goal, in the user's words.
+---@field check? string The command whose exit code 0 says that the goal is met; absent where a model checks it.
+---@field state kode.GoalState The state of the work.
+---@field since kode.Timestamp When it was set.
+---@field rounds integer The number of checks that ran.
+---@field maxRounds integer The most checks.
+---@field cost number The known cost since it was set, in US dollars.
+---@field maxCost? number The most cost, in US dollars; absent without such a bound.
+---@field durationMs integer Milliseconds of all turns since it was set.
+---@field maxMinutes? integer The most minutes of turns; absent without such a bound.
+---@field finding? string The newest check's reason why the goal is not met; absent before the first check, and once it is met.
+
+--- The goal was set, checked, bounded or removed.
+---@class kode.GoalChanged
+---@field goal? kode.Goal The goal now; absent without one.
+
+--- The state of the work for a goal.
+---@alias kode.GoalState
+---| "active" # Turns do not end before it is met.
+---| "met" # The check found it met.
+---| "outOfRounds" # Its checks are used up.
+---| "outOfMoney" # Its money is used up.
+---| "outOfTime" # Its time is used up.
 
 --- Whether a hook may run.
 ---@alias kode.HookApproval
@@ -2678,6 +2709,7 @@
 ---@field pendingPermissions kode.PermissionPrompt[] The prompts that wait for the user, oldest first.
 ---@field questions? kode.Question[] The questions of the model that wait for the user, oldest first.
 ---@field todos? kode.Todo[] The todo list.
+---@field goal? kode.Goal The goal, and its progress; absent without one.
 ---@field queue kode.QueuedPrompt[] The prompts that wait for their turn, next first.
 ---@field steering? kode.QueuedPrompt[] The messages to the running turn, next first.
 ---@field queuePaused? boolean Whether the queue waits for a person, see `queue_changed`.

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "9094c09e22587b30f16cae0954188f27ca23c3ce282df0ca2590e089c730b304"
+M.schema_hash = "7a2fd09b3a4dbe6488f5ad7cbb6ba54a06b5d83484316bee1a6fcc060c106b30"
 
 return M

@@ -39,6 +39,7 @@ use crate::state::spending::Spending;
 use crate::state::titles::TitleError;
 use crate::turn::agent_slots::AgentSlots;
 use crate::turn::call_slots::CallSlots;
+use crate::turn::goals::Goals;
 use crate::turn::services::Services;
 use crate::turn::turns::Turns;
 use commands::CommandQueue;
@@ -521,7 +522,7 @@ fn services(parts: SessionParts, start: StartSource) -> (Arc<Services>, NewestBa
         instructions: &instructions,
         editor: &editor,
     });
-    let turns = Turns::new(&core, &gate);
+    let (turns, goals) = (Turns::new(&core, &gate), Goals::new(&core));
     let services = Services {
         core,
         environment,
@@ -536,6 +537,7 @@ fn services(parts: SessionParts, start: StartSource) -> (Arc<Services>, NewestBa
         context,
         input,
         turns,
+        goals,
         call_slots: CallSlots::new(parts.concurrency),
         agent_slots: AgentSlots::default(),
         worktrees: parts.worktrees,

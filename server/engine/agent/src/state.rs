@@ -38,6 +38,7 @@ use kode_model::{Block, Message, Usage};
 use kode_permission::Grant;
 use kode_record::draft::PromptDraft;
 use kode_record::event::{Event, Item, ItemBody, RunState, TurnEnd};
+use kode_record::goal::Goal;
 use kode_record::intent::Intent;
 use kode_record::record::{Record, TurnFigures};
 use queue::{Queue, WaitingPrompt};
@@ -82,6 +83,9 @@ pub struct SessionState {
     pub hooks: Vec<TurnHooks>,
     /// The todo list.
     pub todos: Todos,
+    /// The goal, and its progress.
+    #[serde(default)]
+    pub goal: Option<Box<Goal>>,
     /// Tokens and money, by model and by turn.
     pub spending: Spending,
     /// The background commands.
@@ -125,6 +129,7 @@ impl SessionState {
             grants: Vec::new(),
             hooks: Vec::new(),
             todos: Todos::default(),
+            goal: None,
             spending: Spending::default(),
             background: Background::default(),
             rewinds: Rewinds::default(),
@@ -228,6 +233,10 @@ impl SessionState {
             }
             Record::InAgent { agent, record } => self.apply_in_agent(agent, *record),
             Record::Todos { todos } => vec![self.todos.write(todos)],
+            Record::GoalSet { goal } => {
+                self.goal = goal;
+                vec![Event::GoalChanged { goal: self.goal.clone() }]
+            }
             Record::Charged { turn, model, usage, cost, context, pace, aside } => {
                 match aside {
                     true => self.spending.charge_aside(&model, usage, cost),

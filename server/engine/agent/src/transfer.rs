@@ -2,7 +2,7 @@
 //!
 //! Rule: this only makes records of records, or text of a state; the engine reads and writes the journals.
 
-mod export;
+pub(crate) mod export;
 pub(crate) mod fork;
 mod import;
 

@@ -15,6 +15,7 @@ mod embed;
 mod ending;
 pub(crate) mod expand;
 mod extension;
+pub(crate) mod goals;
 mod intent;
 pub mod limit;
 pub mod next;
@@ -41,6 +42,7 @@ use crate::conversation::WorkUsage;
 use crate::conversation::phases::Phase;
 use crate::hooks::StopDecision;
 use ending::{close, report, seal};
+use goals::GoalOutcome;
 use kode_base::ids::QuestionId;
 use kode_base::mode::Mode;
 use kode_base::question::{LIMIT_GO_ON, Question, QuestionDraft, QuestionKind};
@@ -424,7 +426,7 @@ impl<'a> TurnLoop<'a> {
         match hooks.before_stop(turn.conversation, turn.id, is_active, self.cancel).await {
             // Messages that the user has sent meanwhile come first.
             _ if steering::waits(self.turn) => Ok(DecisionPoint::ToolsRan),
-            StopDecision::End => Err(TurnEnd::EndTurn),
+            StopDecision::End => self.check_goal().await,
             StopDecision::Stop => Err(TurnEnd::Hook),
             StopDecision::Continue(_) if self.held_back >= self.stop_limit => {
                 let text = format!(
@@ -437,6 +439,26 @@ impl<'a> TurnLoop<'a> {
             StopDecision::Continue(reason) => {
                 self.held_back += 1;
                 let remark = format!("A hook held the end of your work back, for this reason:\n{reason}");
+                self.remark(&reminder(&remark));
+                Ok(DecisionPoint::HeldBack)
+            }
+        }
+    }
+
+    /// Checks the goal; the end, unless it is not met and its bounds are not reached.
+    async fn check_goal(&mut self) -> Result<DecisionPoint, TurnEnd> {
+        match goals::before_stop(self.turn, self.cancel).await {
+            GoalOutcome::Cancelled => Err(TurnEnd::Cancelled),
+            GoalOutcome::Exhausted => Err(TurnEnd::Budget),
+            GoalOutcome::End if steering::waits(self.turn) => Ok(DecisionPoint::ToolsRan),
+            GoalOutcome::End => Err(TurnEnd::EndTurn),
+            GoalOutcome::Continue(reason) => {
+                // The bounds of the goal are in the place of the limit of one prompt's calls.
+                self.model_calls = 0;
+                self.repeats.forget();
+                let remark = format!(
+                    "The goal of this session is not met yet, so your work continues. The check says:\n{reason}"
+                );
                 self.remark(&reminder(&remark));
                 Ok(DecisionPoint::HeldBack)
             }
@@ -464,6 +486,8 @@ impl<'a> TurnLoop<'a> {
                 TurnLimit::Disabled => Some(0),
             },
             used_up: self.turn.services.turns.used_up(self.turn.id),
+            goal_exhausted: self.turn.conversation.is_main()
+                && self.turn.services.goals.exhausted().is_some(),
             repeats: self.repeats.count(),
             // A sub-agent reports to the call it works for.
             may_ask: self.turn.conversation.is_main(),

@@ -5,6 +5,7 @@
 
 pub mod btw;
 pub mod compact;
+pub mod goal;
 mod table;
 
 use serde::{Deserialize, Serialize};
@@ -63,6 +64,7 @@ pub enum BuiltInId {
     Export,
     Fork,
     Git,
+    Goal,
     Commit,
     Help,
     Hooks,
@@ -109,6 +111,7 @@ impl BuiltInCommand {
                 | BuiltInId::Plugin
                 | BuiltInId::Resume
                 | BuiltInId::Trust => arguments.is_empty(),
+                BuiltInId::Goal => goal::is_at_once(arguments),
                 // They take the conversation as it is, without a turn that has just begun.
                 BuiltInId::Rewind | BuiltInId::Fork => true,
                 _ => false,
@@ -122,6 +125,7 @@ impl BuiltInCommand {
         match self.which {
             BuiltInId::Compact => true,
             BuiltInId::Plan => !arguments.is_empty(),
+            BuiltInId::Goal => matches!(goal::read(arguments), Ok(goal::GoalCommand::Set(_))),
             _ => self.effect == CommandEffect::Prompt,
         }
     }
@@ -263,6 +267,9 @@ mod tests {
             ("/plugin enable x", false),
             ("/rewind 1", true),
             ("/clear", false),
+            ("/goal", true),
+            ("/goal clear", true),
+            ("/goal clear the cache", false),
             ("/compact", false),
             ("/plan", false),
             ("/plan the move", false),

@@ -14,6 +14,7 @@ use crate::background::BackgroundTask;
 use crate::compaction::{Cause, Compaction};
 use crate::context::{ContextUse, Pace};
 use crate::draft::PromptDraft;
+use crate::goal::Goal;
 use crate::hook::HookOutcome;
 use crate::options::TurnOptions;
 use crate::phases::PhaseTimes;
@@ -381,6 +382,11 @@ pub enum Event {
         /// The list now.
         todos: Vec<Todo>,
     },
+    /// The goal of the session was set, checked or removed.
+    GoalChanged {
+        /// The goal now; `None` without one.
+        goal: Option<Box<Goal>>,
+    },
     /// The model was reminded of its todo list.
     TodoReminder {
         /// Why.
@@ -617,6 +623,7 @@ impl Event {
             | Self::ToolDenied { .. }
             | Self::ToolExecuted { .. }
             | Self::TodoChanged { .. }
+            | Self::GoalChanged { .. }
             | Self::TodoReminder { .. }
             | Self::Reminder { .. }
             | Self::HookRan { .. }

@@ -10,6 +10,7 @@ pub mod compaction;
 pub mod context;
 pub mod draft;
 pub mod event;
+pub mod goal;
 pub mod hook;
 pub mod intent;
 pub mod options;

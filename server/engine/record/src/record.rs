@@ -11,6 +11,7 @@ use crate::compaction::Compaction;
 use crate::context::{ContextUse, Pace};
 use crate::draft::PromptDraft;
 use crate::event::{Breakpoint, CallOutcome, CallState, Item, QueuedPrompt, ResumeStrategy, TurnEnd};
+use crate::goal::Goal;
 use crate::intent::Intent;
 use crate::options::TurnOptions;
 use crate::phases::PhaseTimes;
@@ -287,6 +288,12 @@ pub enum Record {
     Todos {
         /// The list from now on.
         todos: Vec<Todo>,
+    },
+    /// The goal of the session was set, checked or removed.
+    GoalSet {
+        /// The goal from now on; `None` without one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        goal: Option<Box<Goal>>,
     },
     /// A turn ended.
     TurnEnded {

@@ -20,6 +20,7 @@ use kode_record::background::BackgroundTask;
 use kode_record::context::ContextUse;
 use kode_record::draft::PromptDraft;
 use kode_record::event::{Bookmark, Item, QueuedPrompt, RunState};
+use kode_record::goal::Goal;
 
 /// A session as a client sees it: the sum of all events up to `bookmark`.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ pub struct Snapshot {
     pub questions: Vec<Question>,
     /// The todo list.
     pub todos: Vec<Todo>,
+    /// The goal, and its progress.
+    pub goal: Option<Goal>,
     /// Prompts that wait for their turn.
     pub queue: Vec<QueuedPrompt>,
     /// The messages that wait for the running turn.
@@ -87,6 +90,7 @@ impl Snapshot {
             pending: Vec::new(),
             questions: Vec::new(),
             todos: state.todos.list().to_vec(),
+            goal: state.goal.as_deref().cloned(),
             queue: state.queue.prompts(),
             steering: state.queue.steering(),
             queue_paused: state.is_queue_paused(),

@@ -5,6 +5,7 @@
 
 mod control;
 mod extensions;
+mod goal;
 mod plugin;
 mod show;
 mod trust;
@@ -16,6 +17,8 @@ use futures::FutureExt;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+
+use goal::GoalEffect;
 
 use crate::prompt::PromptKind;
 use crate::session::Session;
@@ -136,17 +139,29 @@ pub(super) async fn take_command(
         return SlashOutcome::Input(arguments.clone(), parts);
     }
     let context = CommandContext { session, directory, in_turn: true, arguments, cancel };
-    let report = context.carry_out(command).await;
-    let continues = command.which == BuiltInId::Plan && !arguments.is_empty() && !report.failed;
-    if !continues {
+    // The text for the model, where the command has it work.
+    let (report, begins) = match command.which {
+        BuiltInId::Goal => match context.goal(Some(turn.id)) {
+            GoalEffect::Answer(report) => (report, None),
+            GoalEffect::Begin(report, text) => (report, Some(text)),
+        },
+        which => {
+            let report = context.carry_out(command).await;
+            let plans = which == BuiltInId::Plan && !arguments.is_empty() && !report.failed;
+            (report, plans.then(|| arguments.clone()))
+        }
+    };
+    if begins.is_none() {
         record_use(services, turn.id, &item, line, CommandSource::BuiltIn, Vec::new());
     }
     record_answer(services, turn.id, ItemId::generate(), line, report);
-    if continues {
-        replace_prompt(services, turn.id, &item, line, CommandSource::BuiltIn, arguments.clone());
-        return SlashOutcome::Input(arguments.clone(), parts);
+    match begins {
+        Some(text) => {
+            replace_prompt(services, turn.id, &item, line, CommandSource::BuiltIn, text);
+            SlashOutcome::Input(arguments.clone(), parts)
+        }
+        None => SlashOutcome::Answered,
     }
-    SlashOutcome::Answered
 }
 
 /// Replaces the prompt by the text of a command for the model.
@@ -274,6 +289,9 @@ impl CommandContext<'_> {
             BuiltInId::Elsewhere(instead) => CommandReport::text(instead),
             BuiltInId::Export => self.export().await,
             BuiltInId::Fork => self.fork().await,
+            BuiltInId::Goal => match self.goal(None) {
+                GoalEffect::Answer(report) | GoalEffect::Begin(report, _) => report,
+            },
             BuiltInId::Help => self.help().await,
             BuiltInId::Hooks => self.hooks().await,
             BuiltInId::Mcp => self.mcp(),

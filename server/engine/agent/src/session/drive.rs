@@ -95,8 +95,10 @@ async fn run_turn(
     let services = &session.services;
     let conversation = services.main_conversation();
     let turn = TurnContext { services, conversation: &conversation, id };
+    services.goals.begin_turn();
     let outcome = AssertUnwindSafe(carry_out(session, directory, turn, cancel)).catch_unwind().await;
     let outcome = outcome.unwrap_or_else(|_| turn::failed(turn));
+    services.goals.end_turn();
     services.servers.turn_ended();
     let workspace = Arc::clone(&services.environment.workspace);
     blocking(move || workspace.look_for_changes()).await;

@@ -15,6 +15,7 @@ use kode_base::ids::{AgentId, ResolutionId, TurnId};
 use kode_base::todo::Todo;
 use kode_config::hooks::declared::{TurnHooks, take_in};
 use kode_record::event::Event;
+use kode_record::goal::Goal;
 
 /// The turns of a session and its last rewind.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -45,6 +46,9 @@ struct RewindCut {
     #[serde(default)]
     hooks: Vec<TurnHooks>,
     todos: Vec<Todo>,
+    /// The goal, where it was set in the part that was cut off.
+    #[serde(default)]
+    goal: Option<Box<Goal>>,
     title: SessionTitle,
 }
 
@@ -120,12 +124,15 @@ impl SessionState {
         let agents = self.agents.iter_mut().filter_map(cut).collect();
         let hooks = self.hooks.extract_if(.., |used| gone.contains(&used.turn)).collect();
         let (todos, todos_changed) = self.todos.rewind(turn);
+        let goal = self.goal.take_if(|goal| gone.contains(&goal.turn));
+        let goal_changed = goal.is_some().then_some(Event::GoalChanged { goal: None });
         let title = self.title.clone();
-        self.rewinds.cut = Some(RewindCut { resolution, main, agents, hooks, todos, title });
+        self.rewinds.cut = Some(RewindCut { resolution, main, agents, hooks, todos, goal, title });
         let first_said =
             self.main.prompts().find(|prompt| prompt.is_said).map(|prompt| prompt.title.as_str());
         let renamed = self.title.rename_after(first_said, self.main.items.count() > 0);
-        std::iter::once(Event::Rewound { item: first }).chain(todos_changed).chain(renamed).collect()
+        let changed = todos_changed.into_iter().chain(goal_changed).chain(renamed);
+        std::iter::once(Event::Rewound { item: first }).chain(changed).collect()
     }
 
     /// Goes forward again to where the conversation was before a rewind.
@@ -140,10 +147,14 @@ impl SessionState {
         for (agent, cut) in cut.agents {
             self.agent_mut(agent).thread.unwind(cut);
         }
+        let goal = cut.goal.filter(|_| self.goal.is_none()).map(|goal| {
+            self.goal = Some(goal);
+            Event::GoalChanged { goal: self.goal.clone() }
+        });
         let title = self.title.restore(cut.title);
         let items = self.main.items.part(known..self.main.items.count()).read_what_can_be();
         let back = items.into_iter().map(|item| Event::ItemAdded { item });
-        back.chain(todos).chain(title).collect()
+        back.chain(todos).chain(goal).chain(title).collect()
     }
 
     fn gone_since(&self, turn: &TurnId) -> BTreeSet<TurnId> {

@@ -196,11 +196,7 @@ impl Thread {
                 self.move_call(&item, at, state, title)
             }
             Record::CallEnded { .. } => self.end_call(record),
-            Record::Remark { turn: _, text } => {
-                self.close_calls();
-                append(&mut self.messages, Message::user(vec![Block::Text { text }]));
-                Vec::new()
-            }
+            Record::Remark { turn: _, text } => self.remark(text),
             Record::PromptRefused { turn, reason: _ } => self.refuse_prompt(&turn),
             Record::PicturesRefused { turn: _, newest, reason } => self.leave_out_refused(newest, &reason),
             Record::Compacted { compaction } => {
@@ -214,6 +210,7 @@ impl Thread {
             | Record::Asked { .. }
             | Record::Replied { .. }
             | Record::Todos { .. }
+            | Record::GoalSet { .. }
             | Record::Decided { .. }
             | Record::Granted { .. }
             | Record::Equipped { .. }
@@ -235,6 +232,13 @@ impl Thread {
             | Record::Resumed { .. }
             | Record::InAgent { .. } => Vec::new(),
         }
+    }
+
+    /// Adds a text for the model that the user did not type; no item shows it.
+    fn remark(&mut self, text: String) -> Vec<Event> {
+        self.close_calls();
+        append(&mut self.messages, Message::user(vec![Block::Text { text }]));
+        Vec::new()
     }
 
     /// The messages before the running calls, as the beginning of another conversation.

@@ -3,8 +3,6 @@
 //! Rule: everything that was shown is in it, in its order. Answers are in it as they are, in Markdown; prompts are
 //! quoted, and what tools put out is in fences longer than any in it. Nothing leaves the machine by it.
 
-use std::fmt::Write;
-
 use crate::state::SessionState;
 use kode_base::ids::AgentId;
 use kode_base::todo::TodoStatus;
@@ -159,13 +157,16 @@ impl MarkdownDocument {
         }
     }
 
-    /// A text in a fence that is longer than all runs of backticks in it.
     fn fence(&mut self, language: &str, text: &str) {
-        let fence = "`".repeat(longest_run(text).max(2) + 1);
-        let text = text.trim_end_matches('\n');
-        // Writing into a string cannot fail.
-        let _ = writeln!(self.text, "{fence}{language}\n{text}\n{fence}");
+        self.text.push_str(&fenced(language, text));
+        self.text.push('\n');
     }
+}
+
+/// A text in a Markdown fence that is longer than all runs of backticks in it.
+pub(crate) fn fenced(language: &str, text: &str) -> String {
+    let fence = "`".repeat(longest_run(text).max(2) + 1);
+    format!("{fence}{language}\n{}\n{fence}", text.trim_end_matches('\n'))
 }
 
 /// The length of the longest run of backticks.

@@ -111,6 +111,7 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
         | Record::Asked { .. }
         | Record::Replied { .. }
         | Record::Todos { .. }
+        | Record::GoalSet { .. }
         | Record::TurnEnded { .. }
         | Record::Charged { .. }
         | Record::Configured { .. }
@@ -187,6 +188,7 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::Charged { .. }
         | Record::Archived { .. }
         | Record::Edits { .. }
+        | Record::GoalSet { .. }
         | Record::Writing { .. }
         | Record::Restored { .. }
         | Record::Background { .. }

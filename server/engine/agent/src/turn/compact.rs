@@ -7,7 +7,7 @@ mod files;
 mod head;
 mod plan;
 mod summary;
-mod transcript;
+pub(super) mod transcript;
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! Commands in the text of a skill or command: their output replaces them before the model reads the text.
+//! Commands that no call of the model contains: those in the text of a skill or command, whose output replaces them before
+//! the model reads the text, and the check of a goal.
 //!
 //! Rule: such a command passes the whole pipeline of a Bash call: hooks, rules, the user's answer, the sandbox, the ledger. No
 //! transcript contains it, so nothing of it stays open when the server ends.
@@ -10,7 +11,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::turn::pipeline;
@@ -45,11 +46,29 @@ struct EmbeddedInput {
     command: String,
 }
 
-/// Runs a command whose output takes its place in a text.
+/// A command that no call of the model contains.
 struct EmbeddedCommand {
     directory: AbsPath,
-    /// The file that contains it, for people.
-    place: String,
+    use_of: EmbeddedUse,
+}
+
+/// The use of a command's output.
+#[derive(Clone)]
+enum EmbeddedUse {
+    /// It takes the command's place in a text of this file.
+    Text {
+        /// The file, for people.
+        place: String,
+    },
+    /// The command checks something and may take this time: its exit code is the result.
+    Check(Duration),
+}
+
+/// A check that ran to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CheckRun {
+    pub(super) exit: Exit,
+    pub(super) output: String,
 }
 
 /// Runs a command of the file `place` and returns its output. Boxed, because it is a call like the one that may have asked
@@ -63,7 +82,61 @@ pub(crate) fn run<'a>(
     equipment: &'a Equipment,
     cancel: &'a CancellationToken,
 ) -> BoxFuture<'a, Result<String, String>> {
-    let call = ModelToolCall {
+    let call = call_of(turn, command);
+    let directory = turn.conversation.workspace().cwd();
+    let tool = erased(EmbeddedCommand { directory, use_of: EmbeddedUse::Text { place: place.to_owned() } });
+    async move {
+        let ran = pipeline::run_embedded(turn, &call, tool, equipment, cancel).await;
+        ran.map(|output| output.model_text).map_err(|error| error.message.trim_end_matches('.').to_owned())
+    }
+    .boxed()
+}
+
+/// Runs a command that checks something, for at most `limit`. Documents that may be saved are saved before.
+///
+/// # Errors
+/// Why it did not run, for people: rules or the user refused it, or it could not be started.
+pub(super) async fn check(
+    turn: TurnContext<'_>,
+    command: &str,
+    equipment: &Equipment,
+    limit: Duration,
+    cancel: &CancellationToken,
+) -> Result<CheckRun, String> {
+    let call = call_of(turn, command);
+    let workspace = turn.conversation.workspace();
+    let tool = erased(EmbeddedCommand { directory: workspace.cwd(), use_of: EmbeddedUse::Check(limit) });
+    tokio::select! {
+        _ = workspace.save_before_command() => {}
+        () = cancel.cancelled() => {}
+    }
+    let ran = pipeline::run_embedded(turn, &call, tool, equipment, cancel).await;
+    let output = ran.map_err(|error| error.message.trim_end_matches('.').to_owned())?;
+    let exit = output.structured.as_ref().and_then(exit_of);
+    let exit = exit.ok_or_else(|| "a hook replaced the result of the check".to_owned())?;
+    Ok(CheckRun { exit, output: output.model_text })
+}
+
+/// How a check ended, as hooks of Bash get it.
+fn exit_json(exit: Exit) -> Value {
+    let (code, signal) = match exit {
+        Exit::Code(code) => (Some(code), None),
+        Exit::Signal(signal) => (None, Some(signal)),
+        Exit::TimedOut | Exit::Cancelled => (None, None),
+    };
+    json!({ "exitCode": code, "signal": signal, "timedOut": exit == Exit::TimedOut })
+}
+
+/// The exit that [`exit_json`] has written.
+fn exit_of(json: &Value) -> Option<Exit> {
+    let number = |name: &str| json.get(name)?.as_i64().and_then(|number| i32::try_from(number).ok());
+    let is_timed_out = json.get("timedOut")?.as_bool()?;
+    let ended = number("exitCode").map(Exit::Code).or_else(|| number("signal").map(Exit::Signal));
+    Some(ended.unwrap_or(if is_timed_out { Exit::TimedOut } else { Exit::Cancelled }))
+}
+
+fn call_of(turn: TurnContext<'_>, command: &str) -> ModelToolCall {
+    ModelToolCall {
         turn: turn.id.clone(),
         id: CallId::generate(),
         item: ItemId::generate(),
@@ -72,14 +145,7 @@ pub(crate) fn run<'a>(
         input_error: None,
         spared_by: None,
         pending: None,
-    };
-    let directory = turn.conversation.workspace().cwd();
-    let tool = erased(EmbeddedCommand { directory, place: place.to_owned() });
-    async move {
-        let ran = pipeline::run_embedded(turn, &call, tool, equipment, cancel).await;
-        ran.map(|output| output.model_text).map_err(|error| error.message.trim_end_matches('.').to_owned())
     }
-    .boxed()
 }
 
 #[async_trait]
@@ -102,23 +168,36 @@ impl Tool for EmbeddedCommand {
     async fn plan(&self, input: EmbeddedInput, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let EmbeddedInput { command } = input;
         let directory = self.directory.clone();
-        let title = format!("Run `{command}`, which is in {}", self.place);
+        let title = match &self.use_of {
+            EmbeddedUse::Text { place } => format!("Run `{command}`, which is in {place}"),
+            EmbeddedUse::Check(_) => format!("Run `{command}`, which checks the goal"),
+        };
         let touches = vec![Touch::Command {
             command: command.clone(),
             directory: directory.clone(),
             outside_sandbox: false,
         }];
-        let work = move |context| work(command, directory, context).boxed();
+        let use_of = self.use_of.clone();
+        let work = move |context| work(command, directory, use_of, context).boxed();
         Ok(CallPlan { title, touches, action: CallAction::Run(Box::new(work)) })
     }
 }
 
-async fn work(command: String, directory: AbsPath, context: CallContext) -> Result<ToolOutput, ToolError> {
+async fn work(
+    command: String,
+    directory: AbsPath,
+    use_of: EmbeddedUse,
+    context: CallContext,
+) -> Result<ToolOutput, ToolError> {
+    let limit = match use_of {
+        EmbeddedUse::Text { .. } => COMMAND_TIME,
+        EmbeddedUse::Check(limit) => limit,
+    };
     let failed = |message: String| Err(ToolError::new(ToolErrorKind::Failed, message, HINT));
     let spec = CommandSpec {
         command: command.clone(),
         directory: directory.clone(),
-        timeout: COMMAND_TIME,
+        timeout: limit,
         sandbox: context.sandbox.clone(),
         call: None,
     };
@@ -128,6 +207,11 @@ async fn work(command: String, directory: AbsPath, context: CallContext) -> Resu
         Ok(outcome) => outcome,
         Err(error) => return failed(format!("`{command}` could not be run: {error}")),
     };
+    if let EmbeddedUse::Check(_) = use_of {
+        let model_text = outcome.output.text;
+        let structured = Some(exit_json(outcome.exit));
+        return Ok(ToolOutput { model_text, structured, ..ToolOutput::default() });
+    }
     let ended = match &outcome.exit {
         Exit::Code(0) => {
             let text = outcome.output.text.trim_end();

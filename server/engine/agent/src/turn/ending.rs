@@ -19,6 +19,7 @@ use crate::turn::services::TurnContext;
 use kode_base::ids::{CallId, TurnId};
 use kode_model::{ModelError, ModelErrorKind};
 use kode_record::event::{Event, ItemBody, NoticeKind, NoticeLevel, SealedCall, TurnEnd};
+use kode_record::goal::GoalState;
 use kode_record::phases::PhaseTimes;
 use kode_record::record::{Record, TurnFigures};
 
@@ -137,6 +138,7 @@ pub(super) fn close(turn: TurnContext<'_>, reason: TurnEnd, model_calls: u32) {
             let text = format!("Stopped after {model_calls} model calls in one turn.");
             notice(NoticeKind::TurnLimit, Warning, &text, "Send `continue` to resume.");
         }
+        TurnEnd::Budget if turn.conversation.is_main() && end_goal(turn) => {}
         TurnEnd::Budget => {
             let text = "Stopped: the turn has used up its budget.";
             notice(
@@ -167,6 +169,23 @@ pub(super) fn close(turn: TurnContext<'_>, reason: TurnEnd, model_calls: u32) {
             seal(&turn.conversation.thread, ENDED_WITH_ERROR);
         }
     }
+}
+
+/// Ends the work for a goal whose bound is reached, and notifies the user; false where the turn ends for another reason.
+fn end_goal(turn: TurnContext<'_>) -> bool {
+    let goals = &turn.services.goals;
+    let Some(bound) = goals.exhausted() else { return false };
+    let Some(goal) = goals.end_at(bound) else { return false };
+    let bound = match bound {
+        GoalState::Active | GoalState::Met => return false,
+        GoalState::OutOfRounds => format!("{} checks", goal.bounds.rounds),
+        GoalState::OutOfMoney => format!("${:.2}", goal.cost_usd),
+        GoalState::OutOfTime => format!("{} minutes", goal.duration_ms / 60_000),
+    };
+    let text = format!("Stopped: the goal is not met within its bound; the work took {bound}.");
+    let hint = "Set it again with `/goal` and wider bounds, or say what to do differently.";
+    turn.notice_of(NoticeKind::TurnLimit, (NoticeLevel::Warning, &text, hint));
+    true
 }
 
 /// The text of a turn that rests until `until`, in the time zone of this machine.

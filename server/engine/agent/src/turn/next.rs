@@ -63,6 +63,8 @@ pub struct DecisionFacts<'a> {
     pub model_call_limit: Option<u32>,
     /// The exhausted part of the turn's budget, since the user last let it continue.
     pub used_up: Option<Pause>,
+    /// Whether a bound of the goal is reached: the turn ends then, without a question.
+    pub goal_exhausted: bool,
     /// How often in a row the newest call was made with the same result.
     pub repeats: u32,
     /// Whether the user can be asked whether to continue.
@@ -201,6 +203,9 @@ pub fn next(point: DecisionPoint, facts: &DecisionFacts<'_>) -> NextStep {
 
 /// Asks the model again, unless the user has to be asked before.
 fn ask(why: CallReason, facts: &DecisionFacts<'_>) -> NextStep {
+    if facts.goal_exhausted {
+        return NextStep::Stop(TurnEnd::Budget);
+    }
     let limit = match facts.model_call_limit {
         Some(limit) => (facts.model_calls >= limit).then_some(Pause::Limit),
         None if facts.repeats >= REPEAT_LIMIT => Some(Pause::Repeats),
@@ -235,6 +240,7 @@ mod tests {
             model_calls: 1,
             model_call_limit: Some(MODEL_CALL_LIMIT),
             used_up: None,
+            goal_exhausted: false,
             repeats: 1,
             may_ask: true,
         }

@@ -20,6 +20,7 @@ use crate::servers::SessionServers;
 use crate::state::thread::Thread;
 use crate::turn::agent_slots::AgentSlots;
 use crate::turn::call_slots::CallSlots;
+use crate::turn::goals::Goals;
 use crate::turn::turns::Turns;
 use kode_base::ids::{CallId, TurnId};
 use kode_base::mode::Mode;
@@ -42,6 +43,7 @@ pub(crate) struct Services {
     pub(crate) context: Arc<ContextBuilder>,
     pub(crate) input: Arc<InputReader>,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) goals: Arc<Goals>,
     /// Slots of running calls; a call that waits for the user or for other calls takes none.
     pub(crate) call_slots: CallSlots,
     pub(crate) agent_slots: AgentSlots,

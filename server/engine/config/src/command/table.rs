@@ -105,6 +105,14 @@ pub const BUILT_INS: &[BuiltInCommand] = &[
         "Commits what has changed, or reviews it",
         Prompt,
     ),
+    command(
+        BuiltInId::Goal,
+        "goal",
+        &[],
+        "[--check COMMAND] [--rounds N] [--cost USD] [--minutes N] TEXT | clear",
+        "Works until a check finds the goal met or a bound is reached; without arguments shows it",
+        Control,
+    ),
     command(BuiltInId::Help, "help", &[], "[COMMAND]", "Lists all commands, or explains one", Show),
     command(BuiltInId::Hooks, "hooks", &[], "", "Lists the hooks of settings, agents and skills", Show),
     command(

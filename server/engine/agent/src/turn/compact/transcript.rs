@@ -20,7 +20,7 @@ const BEGINNING_PART: u64 = 4;
 
 /// The messages as a text of at most `tokens`. Of the first message `head` blocks report an older compaction: in their
 /// place is its `summary`.
-pub(super) fn transcript(
+pub(in crate::turn) fn transcript(
     messages: &[Message],
     head: usize,
     summary: Option<&str>,
@@ -49,7 +49,7 @@ pub(super) fn transcript(
 }
 
 /// The beginning and the end of a text, together of at most `bytes` bytes, with the cut marked.
-pub(super) fn both_ends(text: &str, bytes: usize) -> String {
+pub(in crate::turn) fn both_ends(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }
