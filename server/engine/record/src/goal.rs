@@ -94,3 +94,37 @@ impl Goal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bound_is_reached_at_its_number_and_not_before() {
+        let goal = |rounds, cost_usd, duration_ms| Goal {
+            text: "All tests pass".to_owned(),
+            check: GoalCheck::Model,
+            bounds: GoalBounds { rounds: 3, cost_usd: Some(2.0), minutes: Some(5) },
+            turn: TurnId::generate(),
+            since: Timestamp::UNIX_EPOCH,
+            cost_before: 0.0,
+            state: GoalState::Active,
+            rounds,
+            duration_ms,
+            cost_usd,
+            finding: None,
+        };
+        for (rounds, cost, duration_ms, expected) in [
+            (2, 1.99, 299_999, None),
+            (3, 0.0, 0, Some(GoalState::OutOfRounds)),
+            (0, 2.0, 0, Some(GoalState::OutOfMoney)),
+            (0, 0.0, 300_000, Some(GoalState::OutOfTime)),
+        ] {
+            assert_eq!(
+                goal(rounds, cost, duration_ms).exhausted(),
+                expected,
+                "{rounds} {cost} {duration_ms}"
+            );
+        }
+    }
+}

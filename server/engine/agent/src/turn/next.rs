@@ -304,6 +304,20 @@ mod tests {
     }
 
     #[test]
+    fn a_reached_bound_of_the_goal_ends_the_turn_without_a_question_once_its_calls_ran() {
+        let facts = DecisionFacts {
+            calls: 1,
+            goal_exhausted: true,
+            used_up: Some(Pause::Cost),
+            ..facts(&StopReason::ToolUse)
+        };
+        assert_eq!(next(DecisionPoint::Answered, &facts), NextStep::RunTools);
+        for point in [DecisionPoint::ToolsRan, DecisionPoint::HeldBack] {
+            assert_eq!(next(point, &facts), NextStep::Stop(TurnEnd::Budget), "{point:?}");
+        }
+    }
+
+    #[test]
     fn an_answer_that_is_paused_over_and_over_asks_the_user() {
         for (paused, limit, pause) in [
             (PAUSED_LIMIT - 1, None, None),
