@@ -179,3 +179,45 @@ fn a_goal_is_shown_and_removed_while_its_turn_runs() {
     assert!(session.snapshot()["goal"].is_null());
     assert!(!checks(&session).iter().any(|text| text.contains("Check 1")), "nothing was checked");
 }
+
+#[test]
+fn a_goal_goes_with_its_prompt_when_the_session_goes_back_and_a_fork_has_none() {
+    let project = Project::new(&Script::default().otherwise([say("Done.")]));
+    let client = project.open();
+    let session = session(&client);
+    session.run("hello");
+    session.run("/goal --check false --rounds 1 Do it");
+    let forked = session.call("agent/session/fork", json!({}));
+    assert!(forked["snapshot"]["goal"].is_null(), "{forked}");
+    assert_eq!(session.snapshot()["goal"]["state"], "outOfRounds");
+    let listed = session.call("agent/checkpoint/list", json!({}))["checkpoints"].clone();
+    let newest = listed.as_array().unwrap().last().unwrap()["checkpointId"].clone();
+    let params = json!({ "checkpointId": newest, "what": "conversation", "userEdits": "keep" });
+    let started = session.call("agent/checkpoint/restore", params);
+    session.wait_resolved(started["resolutionId"].as_str().unwrap());
+    assert!(session.snapshot()["goal"].is_null());
+    assert!(goals(&session).last().unwrap().is_null());
+}
+
+#[test]
+fn no_check_runs_in_plan_mode_and_no_goal_is_set_there() {
+    let project = Project::new(&Script::default().otherwise([say("Planned.")]));
+    // The check is refused, so the goal stays active.
+    project.write(".kode/settings.json", r#"{ "permissions": { "deny": ["Bash(touch:*)"] } }"#);
+    let client = project.open();
+    let session = session(&client);
+    session.run("/goal --check 'touch x' Do it");
+    let before = checks(&session).len();
+    session.call("agent/session/configure", json!({ "mode": "plan" }));
+    session.run("more");
+    assert_eq!(checks(&session).len(), before, "nothing was checked");
+    assert_eq!(session.snapshot()["goal"]["state"], "active");
+    session.run("/goal --check false Another");
+    assert!(
+        checks(&session).last().unwrap().contains("changes nothing in this mode"),
+        "{:?}",
+        checks(&session)
+    );
+    assert_eq!(session.snapshot()["goal"]["text"], "Do it", "the earlier goal stays");
+    assert_eq!(project.model.requests().len(), 2);
+}
