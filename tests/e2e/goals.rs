@@ -1,5 +1,9 @@
 //! Goals over the wire: a check decides whether a turn may end, and bounds end the work.
 
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
 use kode_e2e::{Client, Project, Script, Session, call, say};
 use serde_json::{Value, json};
 
@@ -23,6 +27,15 @@ fn write(name: &str) -> Value {
 /// A session that makes files without a question.
 fn session(client: &Client) -> Session<'_> {
     client.session_with(json!({ "mode": "acceptEdits" }))
+}
+
+/// Waits for a file that a command makes: nothing reports it.
+fn wait_for_file(path: &Path) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while !path.exists() {
+        assert!(Instant::now() < limit, "{} was never made", path.display());
+        thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
@@ -220,4 +233,24 @@ fn no_check_runs_in_plan_mode_and_no_goal_is_set_there() {
     );
     assert_eq!(session.snapshot()["goal"]["text"], "Do it", "the earlier goal stays");
     assert_eq!(project.model.requests().len(), 2);
+}
+
+#[test]
+fn a_server_that_is_killed_during_a_check_leaves_the_goal_active() {
+    let project = Project::new(&Script::default().otherwise([say("Done.")]));
+    let id = {
+        let client = project.open();
+        let session = session(&client);
+        session.prompt("/goal --check 'test -f began || { touch began; sleep 600; }' Do it");
+        wait_for_file(&project.path("began"));
+        let id = session.id.clone();
+        client.kill();
+        id
+    };
+    let client = project.open();
+    let session = Session::new(&client, &id);
+    let goal = session.snapshot()["goal"].clone();
+    assert_eq!((&goal["state"], &goal["rounds"]), (&json!("active"), &json!(0)), "{goal}");
+    assert_eq!(session.run("carry on")["stopReason"], "end_turn");
+    assert_eq!(session.snapshot()["goal"]["state"], "met");
 }
