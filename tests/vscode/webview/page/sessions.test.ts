@@ -379,6 +379,7 @@ test("a command that leads to what waits is carried out when the session is here
             await chat.command({ name: "focusWaiting" });
             await chat.update({ connection: { state: "ready", serverVersion: "test" } });
             await chat.page.waitForFunction(() => document.activeElement?.classList.contains("permission"));
+            await chat.page.waitForSelector(".permission .primary:enabled");
             await chat.page.keyboard.press("Enter");
             await chat.page.waitForSelector("text=Made.");
             assert.equal(project.read("made"), "");

@@ -17,6 +17,8 @@ import { commandOf, editable, type PermissionState, usePermission } from "./perm
 import { Preview } from "./PermissionPreview.tsx";
 import { moved, ReachChoice, REACHES } from "./PermissionReach.tsx";
 
+const TOO_EARLY = "This just appeared. Press Enter again to allow it.";
+
 interface Props {
     prompt: PermissionPrompt;
     /** How many more prompts wait. */
@@ -39,9 +41,9 @@ export function PermissionCard({ prompt, others }: Props) {
         const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
         if (event.key === "Escape") void state.answer("deny");
         else if (event.key === "Enter" && onCard) {
-            if (event.repeat || !isSettled()) app.announce("This just appeared. Press Enter again to allow it.");
+            if (event.repeat || !isSettled()) app.announce(TOO_EARLY);
             else if (canAllow) void state.answer("allow");
-            else if (!sight.seen) readOn(body.current);
+            else if (!sight.seen && !readOn(body.current)) app.announce(TOO_EARLY);
         } else if (!inField && step !== undefined) state.setReach(moved(state.reaches, state.reach, step));
         else if (onCard && isWritten(event)) {
             // The letter goes where the focus is when the key's default comes.
@@ -98,9 +100,11 @@ function isHidden({ input }: PermissionState, { seen }: Sight): boolean {
     return !seen && input === undefined;
 }
 
-/** Scrolls to the part that was not in sight yet. */
-function readOn(body: HTMLElement | null): void {
-    body?.scrollBy({ top: Math.max(40, body.clientHeight - 40) });
+/** Scrolls to the part that was not in sight yet. Whether there is one: a request that fits is only not drawn yet. */
+function readOn(body: HTMLElement | null): boolean {
+    if (!body || body.scrollTop + body.clientHeight >= body.scrollHeight - 1) return false;
+    body.scrollBy({ top: Math.max(40, body.clientHeight - 40) });
+    return true;
 }
 
 function isWritten({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
