@@ -192,6 +192,20 @@ tests['todos stand below the transcript until they are done'] = function(world)
   world:wait_turns(1)
 end
 
+tests['a goal stands below the transcript with its progress until it is removed'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('Done.'), say('Really done.') })
+  world:start({ 'a.txt' })
+  world:open()
+  world:send("/goal --check 'cat made.txt' --rounds 1 --minutes 5 Make the file")
+  world:wait_transcript('## Goal, not met, no checks left: Make the file\n  check 1 of 1, $0.0')
+  world:wait_transcript(' of 5 min\n  ')
+  world:wait_turns(1)
+  world:send('/goal clear')
+  world:wait_transcript('The goal is removed')
+  assert(not world:transcript():find('## Goal', 1, true), world:transcript())
+end
+
 tests['buffers are named after the conversation, also when it is renamed'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   world:serve({ say('Fine.') })

@@ -1,4 +1,4 @@
---- The part below the transcript: todos, prompts that wait for the user, and queued prompts.
+--- The part below the transcript: the goal, todos, prompts that wait for the user, and queued prompts.
 ---
 --- Rule: pure functions of the state and of the room in the window. Title and answers of the oldest prompt are always whole;
 --- its body gets the lines that are left, and a cut names the number of lines left out.
@@ -361,6 +361,34 @@ local function todos(session)
   return footer
 end
 
+---@type table<kode.GoalState, string>
+local goal_ends = {
+  met = 'met',
+  outOfRounds = 'not met, no checks left',
+  outOfMoney = 'not met, no money left',
+  outOfTime = 'not met, no time left',
+}
+
+--- The goal with its progress; its newest finding is cut, the transcript has it whole.
+---@param goal kode.Goal
+---@param width integer
+---@return kode.Footer
+local function goal_footer(goal, width)
+  local footer = new_footer('goal')
+  local state = goal_ends[goal.state]
+  add(footer, ('## Goal%s: %s'):format(state and ', ' .. state or '', render.line(goal.text)), 'KodeQueue')
+  local bounds = {
+    ('check %d of %d'):format(goal.rounds, goal.maxRounds),
+    ('$%.2f%s'):format(goal.cost, goal.maxCost and (' of $%.2f'):format(goal.maxCost) or ''),
+    require('kode.time').span(goal.durationMs / 1000) .. (goal.maxMinutes and (' of %d min'):format(goal.maxMinutes) or ''),
+  }
+  add(footer, '  ' .. table.concat(bounds, ', '), 'KodeMeta')
+  if goal.finding then
+    add(footer, '  ' .. render.shorten(render.line(goal.finding), math.max(width - 2, 20)), 'KodeMeta')
+  end
+  return footer
+end
+
 --- Everything below the transcript. The oldest prompt is shown whole; while several wait, the others are one line each.
 ---@param session kode.Session
 ---@param room kode.Room
@@ -372,7 +400,8 @@ function M.footers(session, room, linear)
   local below = queued > 0 and queue(session, waiting > 0 and MAX_QUEUED or queued) or nil
   local footers = {} ---@type kode.Footer[]
   if waiting == 0 then
-    footers[1] = todos(session)
+    footers[1] = session.goal and goal_footer(session.goal, room.width) or nil
+    footers[#footers + 1] = todos(session)
   end
   -- The line of the cursor stays visible above.
   local taken = 1 + math.max(waiting - 1, 0) + (below and rows_of(below, room.width) or 0)

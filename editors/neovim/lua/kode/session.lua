@@ -11,7 +11,7 @@
 ---| { kind: "rewound", from: integer } # The items from this place on were removed.
 ---| { kind: "older", count: integer } # Older items were added at the beginning.
 ---| { kind: "trimmed", count: integer } # The oldest items were dropped.
----| { kind: "pending" } # Prompts, questions, queue or todos changed.
+---| { kind: "pending" } # Prompts, questions, queue, goal or todos changed.
 ---| { kind: "status" } # Anything else in a status line changed.
 ---| { kind: "draft" } # The unsent prompt was changed elsewhere.
 ---| { kind: "edits", uris: kode.Uri[] } # Changes to review are out of date.
@@ -42,6 +42,7 @@
 ---@field permissions kode.PermissionPrompt[]
 ---@field questions kode.Question[]
 ---@field todos kode.Todo[]
+---@field goal? kode.Goal
 ---@field queue kode.QueuedPrompt[]
 ---@field steering kode.QueuedPrompt[]
 ---@field paused boolean
@@ -121,6 +122,7 @@ function Session:reset(snapshot)
   self.permissions = snapshot.pendingPermissions
   self.questions = snapshot.questions or {}
   self.todos = snapshot.todos or {}
+  self.goal = snapshot.goal
   self.queue = snapshot.queue
   self.steering = snapshot.steering or {}
   self.paused = snapshot.queuePaused or false
@@ -385,6 +387,11 @@ end
 
 function folds.todo_changed(self, event)
   self.todos = event.todos
+  self:emit({ kind = 'pending' })
+end
+
+function folds.goal_changed(self, event)
+  self.goal = event.goal
   self:emit({ kind = 'pending' })
 end
 

@@ -47,7 +47,13 @@ function M.duration(from, to)
   if not first or not last then
     return nil
   end
-  local took = math.max(last - first, 0)
+  return M.span(math.max(last - first, 0))
+end
+
+--- A time span in words: `350 ms`, `4.2 s`, `3 min 10 s`.
+---@param took number Seconds.
+---@return string
+function M.span(took)
   if took < 1 then
     return ('%d ms'):format(took * 1000)
   elseif took < 60 then

@@ -93,6 +93,19 @@ test("the card says what a standing yes covers, and the arrows choose how far it
         await chat.page.waitForSelector("text=It ran.");
     }));
 
+test("a goal shows its progress, and is removed by its button", () =>
+    inWorld({ programs: [{ steps: [{ content: [text("Done.")] }, { content: [text("Really done.")] }] }] }, async ({ chat }) => {
+        await chat.say("/goal --check 'cat made.txt' --rounds 1 --minutes 5 Make the file");
+        const goal = chat.page.locator(".dock-part.goal");
+        await goal.locator("text=Goal not met: no checks left: Make the file").waitFor();
+        await goal.locator(".dock-open").click();
+        const progress = await goal.locator(".goal-progress").innerText();
+        assert.match(progress, /Check\s+cat made\.txt\s+Checks\s+1 of 1\s+Cost\s+(< )?\$[\d.]+\s+Time\s+[\d.]+ s of 5 min\s/);
+        assert.match(progress, /No such file/);
+        await goal.locator("[aria-label='Remove the goal']").click();
+        await goal.waitFor({ state: "detached" });
+    }));
+
 test("Escape on the card denies, and words tell the model why", () =>
     inWorld({ programs: [command] }, async ({ chat, server }) => {
         await chat.say("run it");

@@ -48,6 +48,7 @@ function told(view: SessionView): unknown {
         permissions: view.permissions,
         questions: view.questions,
         todos: view.todos,
+        goal: view.goal,
         queue: view.queue,
         steering: view.steering,
         queuePaused: view.queuePaused,

@@ -1,4 +1,4 @@
-// The actions on an ended turn: ask again, continue, copy its answer, compact.
+// The actions on an ended turn: ask again, continue, copy its answer, compact, remove the goal.
 //
 // Rule: nothing that was done is undone by asking again: the files stay. A prompt that came to nothing is taken back before it is
 // asked again, so that it is in the conversation once.
@@ -45,6 +45,11 @@ export function copyAnswer(app: App, text: string): void {
         await app.host.act("copy", { text });
         app.announce("Copied.");
     });
+}
+
+/** Removes the goal of the session, also while a turn works for it. */
+export function removeGoal(app: App): void {
+    void app.attempt(() => start(app, "/goal clear"));
 }
 
 /** Compacts the conversation now. */

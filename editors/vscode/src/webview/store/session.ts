@@ -9,6 +9,7 @@ import type {
     CallId,
     ContextUse,
     Event,
+    Goal,
     Item,
     ItemId,
     ModelRetry,
@@ -106,6 +107,8 @@ export interface SessionView {
     readonly permissions: readonly PermissionPrompt[];
     readonly questions: readonly Question[];
     readonly todos: NonNullable<Snapshot["todos"]>;
+    /** The goal with its progress; absent without one. */
+    readonly goal: Goal | undefined;
     readonly queue: Snapshot["queue"];
     readonly steering: Snapshot["queue"];
     readonly queuePaused: boolean;
@@ -158,6 +161,7 @@ export function sessionOf(snapshot: Snapshot): SessionView {
         permissions: snapshot.pendingPermissions,
         questions: snapshot.questions ?? [],
         todos: snapshot.todos ?? [],
+        goal: snapshot.goal,
         queue: snapshot.queue,
         steering: snapshot.steering ?? [],
         queuePaused: snapshot.queuePaused ?? false,
@@ -331,6 +335,7 @@ const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
     }),
     title_changed: (view, event) => ({ ...view, title: event.title }),
     draft_changed: (view, event) => ({ ...view, draft: event.draft }),
+    goal_changed: (view, event) => ({ ...view, goal: event.goal }),
     todo_changed: (view, event) => ({ ...view, todos: event.todos }),
     background_started: (view, event) => ({
         ...view,

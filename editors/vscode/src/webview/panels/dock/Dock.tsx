@@ -1,4 +1,4 @@
-// The area between the transcript and the prompt: open prompts, todos, the queue,
+// The area between the transcript and the prompt: open prompts, the goal, todos, the queue,
 // changes, and errors.
 //
 // Rule: each part is there only while there is something in it, and shows what it has in one line until it is opened. While
@@ -14,6 +14,7 @@ import { counted } from "../../text.ts";
 import { Icon } from "../Icon.tsx";
 import { Asides } from "./Asides.tsx";
 import { Changes, useChanges } from "./Changes.tsx";
+import { GoalPart, useGoal } from "./Goal.tsx";
 import { Queue } from "./Queue.tsx";
 import { Tasks } from "./Tasks.tsx";
 import { Done, Troubles } from "./Toasts.tsx";
@@ -39,6 +40,7 @@ function Parts() {
         <>
             <Done />
             <div class="dock-parts">
+                <GoalPart />
                 <Todos />
                 <Tasks />
                 <Changes />
@@ -65,12 +67,14 @@ function Waiting() {
 function Folded() {
     const [open, toggle] = useToggle("dock:folded", false);
     const changes = useChanges();
+    const goal = useGoal();
     const tasks = useSession((view) => view.tasks.length) ?? 0;
     const queued = useSession((view) => view.queue.length + view.steering.length) ?? 0;
     const todos = useSession((view) => view.todos) ?? [];
     const done = todos.filter(({ status }) => status === "completed").length;
     const undoable = useSelect((state) => state.undoable);
     const parts = [
+        goal ?? "",
         changes.length > 0 ? `${counted(changes.length, "file")} changed` : "",
         todos.length > 0 ? `${done} of ${todos.length} done` : "",
         tasks > 0 ? `${tasks} in the background` : "",
