@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "7a2fd09b3a4dbe6488f5ad7cbb6ba54a06b5d83484316bee1a6fcc060c106b30";
+export const SCHEMA_HASH = "dd24eec6cc1040c3b37289ae7535e048e1185706ac7e4c1ac81d7a2eb3ad7e8d";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -102,6 +102,13 @@ export interface AgentResumed {
     /** The step that the turn had reached when the server before ended, as far as the journal tells. */
     breakpoint?: Breakpoint;
 }
+
+/** Why the user is alerted. */
+export type AlertReason =
+    /** A turn ended. */
+    | "ended"
+    /** A permission prompt or a question waits. */
+    | "waiting";
 
 /** The effect of undo where the user has changed a hunk's text. */
 export type Amended =
@@ -477,6 +484,8 @@ export interface ClientKode {
      * wants events and does not say so is offered no code actions that ask.
      */
     askActions?: boolean;
+    /** Whether `agent/client/bell` rings the bell of the user's terminal. */
+    bell?: boolean;
 }
 
 /** Which session ends. */
@@ -3188,6 +3197,12 @@ export interface RenameSessionParams {
     title: string;
 }
 
+/** Whether the editor is in front. */
+export interface ReportFocusParams {
+    /** Whether one of its windows has the focus. */
+    focused: boolean;
+}
+
 /** An act that was started. */
 export interface Resolution {
     /** The session. */
@@ -3365,6 +3380,14 @@ export type ReviewAction =
 export interface Rewound {
     /** The first item that is gone. */
     itemId: ItemId;
+}
+
+/** The bell that a client is to ring. */
+export interface RingBellParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The reason. */
+    reason: AlertReason;
 }
 
 /** The verdict of a rule. */
@@ -4763,6 +4786,11 @@ export interface Requests {
     /** Says whether the editor trusts the workspace. While it does not, no approval counts. */
     "agent/trust/workspace": { params: TrustWorkspaceParams; result: null };
     /**
+     * Reports whether the editor is in front. While it is, no alert of the setting `notify` goes out; a client that never
+     * reports counts as not in front.
+     */
+    "agent/client/focus": { params: ReportFocusParams; result: null };
+    /**
      * Answers a question of the model, or refuses to; the first answer wins.
      *
      * Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
@@ -4965,4 +4993,6 @@ export interface Notifications {
      * was started, named, archived, deleted, opened or left, here or in another server.
      */
     "agent/session/listChanged": SessionListChangedParams;
+    /** Asks a client that has offered `bell` to ring the bell of its terminal. */
+    "agent/client/bell": RingBellParams;
 }

@@ -17,6 +17,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
 
+pub mod alert;
 pub mod ask;
 pub mod catalogue;
 pub mod checkpoint;
@@ -53,6 +54,7 @@ pub mod turn;
 #[cfg(test)]
 mod tests;
 
+pub use alert::*;
 pub use ask::*;
 pub use catalogue::*;
 pub use checkpoint::*;

@@ -7,6 +7,7 @@ use lsp_types::notification::Notification;
 use lsp_types::request::Request;
 use schemars::{Schema, SchemaGenerator};
 
+use crate::alert::{ReportFocusParams, RingBellParams};
 use crate::ask::{AskSessionParams, AskSessionResult};
 use crate::catalogue::{
     DoctorParams, DoctorResult, ListAgentsParams, ListAgentsResult, ListModelsParams, ListModelsResult,
@@ -319,6 +320,9 @@ requests! {
     DismissTrust = "agent/trust/dismiss", TrustParams => ();
     /// Says whether the editor trusts the workspace. While it does not, no approval counts.
     TrustWorkspace = "agent/trust/workspace", TrustWorkspaceParams => ();
+    /// Reports whether the editor is in front. While it is, no alert of the setting `notify` goes out; a client that never
+    /// reports counts as not in front.
+    ReportFocus = "agent/client/focus", ReportFocusParams => ();
     /// Answers a question of the model, or refuses to; the first answer wins.
     ///
     /// Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
@@ -463,4 +467,6 @@ notifications! {
     /// Tells a client that wants events and has listed sessions that the list has changed: a session
     /// was started, named, archived, deleted, opened or left, here or in another server.
     SessionListChanged = "agent/session/listChanged", SessionListChangedParams;
+    /// Asks a client that has offered `bell` to ring the bell of its terminal.
+    RingBell = "agent/client/bell", RingBellParams;
 }

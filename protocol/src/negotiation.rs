@@ -46,6 +46,9 @@ pub struct ClientKode {
     /// wants events and does not say so is offered no code actions that ask.
     #[serde(default)]
     pub ask_actions: bool,
+    /// Whether `agent/client/bell` rings the bell of the user's terminal.
+    #[serde(default)]
+    pub bell: bool,
 }
 
 /// The server's offer.

@@ -553,7 +553,7 @@ fn both_sides_report_their_protocol() {
     check::<ClientKode>(&json!({
         "protocolVersion": 1, "events": true, "permissionUi": true, "saveDocuments": false,
         "diagnostics": false, "languageServers": true, "diffUi": true, "userSettings": false,
-        "askActions": true,
+        "askActions": true, "bell": true,
     }));
     let server: ServerKode = check(&json!({
         "protocolVersion": 1, "serverVersion": "0.1.0", "commands": ["kode.ask"], "schemaHash": SCHEMA_HASH,

@@ -2,6 +2,7 @@
 //!
 //! Rule: state of the connection only. It knows no agent, so every layer above can use it.
 
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lsp_types::WorkspaceFoldersChangeEvent;
@@ -11,6 +12,37 @@ use crate::client::{ClientFacts, WorkspaceRoot, root_of};
 use crate::documents::{Documents, VirtualDocuments};
 use crate::lifecycle::Lifecycle;
 use crate::wrapped::WrappedServer;
+
+/// Whether the editor is in front, as far as its client reports it.
+#[derive(Debug, Default)]
+pub(crate) struct EditorFocus(AtomicU8);
+
+/// A report of the focus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FocusReport {
+    /// The client reports none.
+    Unknown,
+    /// The editor is in front.
+    InFront,
+    /// Another window is.
+    Away,
+}
+
+impl EditorFocus {
+    /// Notes a report of the client.
+    pub(crate) fn set(&self, is_in_front: bool) {
+        self.0.store(if is_in_front { 1 } else { 2 }, Ordering::Relaxed);
+    }
+
+    /// The newest report.
+    pub(crate) fn get(&self) -> FocusReport {
+        match self.0.load(Ordering::Relaxed) {
+            0 => FocusReport::Unknown,
+            1 => FocusReport::InFront,
+            _ => FocusReport::Away,
+        }
+    }
+}
 
 /// The connection to one client.
 pub struct ClientConnection {
@@ -24,6 +56,8 @@ pub struct ClientConnection {
     pub(crate) served: VirtualDocuments,
     /// The language server that the editor is served together with, if there is one.
     pub(crate) wrapped: Option<Arc<WrappedServer>>,
+    /// Whether the editor is in front.
+    pub(crate) focus: EditorFocus,
     /// The end of the server.
     pub lifecycle: Arc<Lifecycle>,
     roots: Mutex<Vec<WorkspaceRoot>>,
@@ -39,6 +73,7 @@ impl ClientConnection {
             facts: OnceLock::new(),
             served: VirtualDocuments::default(),
             wrapped: None,
+            focus: EditorFocus::default(),
             lifecycle: Arc::default(),
             roots: Mutex::default(),
         }

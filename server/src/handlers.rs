@@ -12,6 +12,7 @@ pub mod context;
 pub mod document;
 pub mod draft;
 pub mod edits;
+pub mod focus;
 pub mod mcp;
 pub mod models;
 pub mod params;

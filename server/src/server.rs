@@ -12,8 +12,8 @@ use tower_lsp::{Client, ClientSocket, LspService};
 
 use crate::backend::Backend;
 use crate::handlers::{
-    ask, catalogue, checkpoint, complete, config, context, document, draft, edits, mcp, models, permission,
-    progress, question, queue, session, sessions, task, transfer, turn,
+    ask, catalogue, checkpoint, complete, config, context, document, draft, edits, focus, mcp, models,
+    permission, progress, question, queue, session, sessions, task, transfer, turn,
 };
 use crate::{runtime, transport};
 
@@ -66,6 +66,7 @@ pub(crate) fn service_of(make: impl FnOnce(Client) -> Backend) -> (LspService<Ba
         .custom_method("agent/trust/revoke", config::trust_revoke)
         .custom_method("agent/trust/dismiss", config::trust_dismiss)
         .custom_method("agent/trust/workspace", config::trust_workspace)
+        .custom_method("agent/client/focus", focus::report)
         .custom_method("agent/queue/update", queue::update)
         .custom_method("agent/draft/set", draft::set)
         .custom_method("agent/question/respond", question::respond)

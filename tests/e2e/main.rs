@@ -7,6 +7,7 @@
 
 mod acp;
 mod agents;
+mod alerts;
 mod asides;
 mod background;
 mod behaviors;

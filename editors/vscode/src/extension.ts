@@ -50,6 +50,7 @@ export function activate(context: vscode.ExtensionContext): void {
     const chat = new Chat(context, sessions, { editors, texts, diffs, keys, doctor, colors, server, log });
     const notifications = new Notifications(sessions, chat);
     context.subscriptions.push(
+        vscode.window.onDidChangeWindowState(() => void server?.reportFocus()),
         log,
         sessions,
         ledger,

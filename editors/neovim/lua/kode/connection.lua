@@ -229,6 +229,7 @@ function Connection:ready(client)
     end
     self:become('ready')
     require('kode.models').refresh(self)
+    require('kode.alert').report(self)
     local waiting = self.waiting
     self.waiting = {}
     for _, callback in ipairs(waiting) do

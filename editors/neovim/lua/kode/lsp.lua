@@ -18,6 +18,7 @@ local function capabilities()
         diagnostics = true,
         languageServers = true,
         diffUi = true,
+        bell = true,
       },
     },
   }
@@ -27,6 +28,9 @@ end
 local handlers = {
   ['agent/event'] = function(_, params, context)
     require('kode.connection').event(context.client_id, params)
+  end,
+  ['agent/client/bell'] = function()
+    require('kode.alert').ring()
   end,
   ['workspace/applyEdit'] = function(_, params, context)
     return require('kode.edits').apply(params, context.client_id)

@@ -57,6 +57,11 @@
 ---@field skippedRecords integer Journal lines that could not be read and were skipped.
 ---@field breakpoint? kode.Breakpoint The step that the turn had reached when the server before ended, as far as the journal tells.
 
+--- Why the user is alerted.
+---@alias kode.AlertReason
+---| "ended" # A turn ended.
+---| "waiting" # A permission prompt or a question waits.
+
 --- The effect of undo where the user has changed a hunk's text.
 ---@alias kode.Amended
 ---| "ask" # Leaves the text alone and marks the hunk as a conflict.
@@ -279,6 +284,7 @@
 ---@field workspaceTrusted? boolean Whether the editor trusts the workspace; absent when it does not say. `agent/trust/workspace` tells a change.
 ---@field userSettings? boolean Whether the client tells the user's own settings apart from those of a workspace: it answers `workspace/configuration` for the section `kode-ls.user` with the user's own alone.
 ---@field askActions? boolean Whether the client carries out the command `kode.ask` of code actions itself, in a session that it shows. One that wants events and does not say so is offered no code actions that ask.
+---@field bell? boolean Whether `agent/client/bell` rings the bell of the user's terminal.
 
 --- Which session ends.
 ---@class kode.CloseSessionParams
@@ -2304,6 +2310,10 @@
 ---@field sessionId kode.SessionId The session, live or not.
 ---@field title string The title, of at most 200 characters; line breaks become spaces.
 
+--- Whether the editor is in front.
+---@class kode.ReportFocusParams
+---@field focused boolean Whether one of its windows has the focus.
+
 --- An act that was started.
 ---@class kode.Resolution
 ---@field sessionId kode.SessionId The session.
@@ -2414,6 +2424,11 @@
 --- The conversation went back to before a prompt: this item and all after it are gone.
 ---@class kode.Rewound
 ---@field itemId kode.ItemId The first item that is gone.
+
+--- The bell that a client is to ring.
+---@class kode.RingBellParams
+---@field sessionId kode.SessionId The session.
+---@field reason kode.AlertReason The reason.
 
 --- The verdict of a rule.
 ---@alias kode.RuleBehavior
@@ -3161,6 +3176,7 @@
 ---@field ["agent/trust/revoke"] fun(params: kode.TrustParams): kode.TrustResult Takes approvals back; nothing asks for what they were about until it changes. Errors: `unknownSession`, `storageFailure`.
 ---@field ["agent/trust/dismiss"] fun(params: kode.TrustParams) Notes that the user does not want to be asked about these again until they change. Errors: `unknownSession`, `storageFailure`.
 ---@field ["agent/trust/workspace"] fun(params: kode.TrustWorkspaceParams) Says whether the editor trusts the workspace. While it does not, no approval counts.
+---@field ["agent/client/focus"] fun(params: kode.ReportFocusParams) Reports whether the editor is in front. While it is, no alert of the setting `notify` goes out; a client that never reports counts as not in front.
 ---@field ["agent/question/respond"] fun(params: kode.RespondQuestionParams) Answers a question of the model, or refuses to; the first answer wins. Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
 ---@field ["agent/todos/list"] fun(params: kode.ListTodosParams): kode.ListTodosResult Lists what there is to do in a session. Errors: `unknownSession`.
 ---@field ["agent/edits/list"] fun(params: kode.ListEditsParams): kode.ListEditsResult Lists what a session has changed, file by file and hunk by hunk, unchanged now. Errors: `unknownSession`, `storageFailure`, `invalidParams`.
@@ -3202,3 +3218,4 @@
 ---@class kode.Notifications
 ---@field ["agent/event"] fun(params: kode.AgentEventParams) Tells what happened in a session that the client follows.
 ---@field ["agent/session/listChanged"] fun(params: kode.SessionListChangedParams) Tells a client that wants events and has listed sessions that the list has changed: a session was started, named, archived, deleted, opened or left, here or in another server.
+---@field ["agent/client/bell"] fun(params: kode.RingBellParams) Asks a client that has offered `bell` to ring the bell of its terminal.

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "7a2fd09b3a4dbe6488f5ad7cbb6ba54a06b5d83484316bee1a6fcc060c106b30"
+M.schema_hash = "dd24eec6cc1040c3b37289ae7535e048e1185706ac7e4c1ac81d7a2eb3ad7e8d"
 
 return M

@@ -165,6 +165,18 @@ export class Server implements vscode.Disposable {
         if (client && this.state.state === "ready") await client.sendRequest("agent/trust/workspace", { trusted: true });
     }
 
+    /** Tells the server whether the window is in front: while it is, nothing alerts the user. */
+    async reportFocus(): Promise<void> {
+        const client = this.run?.client;
+        if (!client || this.state.state !== "ready") return;
+        try {
+            await client.sendRequest("agent/client/focus", { focused: vscode.window.state.focused });
+        } catch (error) {
+            // An older server does not know it.
+            this.log.debug(`the focus was not reported: ${messageOf(error)}`);
+        }
+    }
+
     /** Puts a text of the user's choice into a document as a change of a session; pages may only where they have shown it. */
     async putIn(change: ProposeEditsParams): Promise<void> {
         const client = this.run?.client;
@@ -247,6 +259,7 @@ export class Server implements vscode.Disposable {
         if (kode?.protocolVersion === PROTOCOL_VERSION) {
             this.log.info(`connected to kode-ls ${kode.serverVersion}`);
             this.set({ state: "ready", serverVersion: kode.serverVersion });
+            await this.reportFocus();
             return;
         }
         const speaks = kode ? `version ${kode.protocolVersion} of the protocol` : "no protocol of Kode";

@@ -3,6 +3,7 @@
 //! Rule: every preference has a value; nothing in here lets a call run that would not run without it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -66,8 +67,45 @@ pub struct Preferences {
     pub language_servers_on_path: bool,
     /// `cleanupPeriodDays`: days after which an unused session is deleted; `None` means never.
     pub cleanup_days: Option<u32>,
+    /// `notify` and its companions: how the user is alerted while the editor is not in front.
+    pub alerts: AlertSettings,
     /// `todoReminderRounds`: rounds without an update of the todo list after which the model is reminded of it.
     pub todo_reminder_rounds: u32,
+}
+
+/// How the user is alerted when a turn ends or something waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlertSettings {
+    /// `notify`.
+    pub by: AlertKind,
+    /// `notifyCommand`: the command of [`AlertKind::Command`].
+    pub command: Option<String>,
+    /// `notifyAfterSeconds`: turns that took less are not reported, and prompts wait that long where the focus is unknown.
+    pub after: Duration,
+}
+
+/// The form of an alert.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AlertKind {
+    /// None.
+    #[default]
+    Off,
+    /// The bell of the terminal.
+    Bell,
+    /// A notification of the desktop.
+    Desktop,
+    /// A command of the user.
+    Command,
+}
+
+/// The seconds of `notifyAfterSeconds`, unless the settings say otherwise.
+const ALERT_AFTER: Duration = Duration::from_secs(10);
+
+impl Default for AlertSettings {
+    fn default() -> Self {
+        Self { by: AlertKind::Off, command: None, after: ALERT_AFTER }
+    }
 }
 
 /// The texts at the end of commit messages and pull request descriptions.
@@ -136,6 +174,7 @@ impl Default for Preferences {
             session_titles: None,
             language_servers_on_path: true,
             cleanup_days: None,
+            alerts: AlertSettings::default(),
             todo_reminder_rounds: TODO_REMINDER_ROUNDS,
         }
     }

@@ -84,6 +84,7 @@ impl FileReader<'_, '_> {
                 }
                 self.state(property, |stated| &mut stated.cleanup_days);
             }
+            "notify" | "notifyCommand" | "notifyAfterSeconds" => self.alerts(property),
             "todoReminderRounds" => {
                 if value_of(property).as_u64().is_some_and(|rounds| rounds > 0) {
                     self.state(property, |stated| &mut stated.todo_reminder_rounds);
@@ -114,6 +115,19 @@ impl FileReader<'_, '_> {
                 }
             }),
             _ => {}
+        }
+    }
+
+    /// `notify` and its companions, which ring and run a program: the user's own alone.
+    fn alerts(&mut self, property: &ObjectProp<'_>) {
+        match property.name.as_str() {
+            _ if self.is_of_workspace() => {
+                let message = "Files in the workspace cannot set alerts; set this in your user settings.";
+                self.report(ProblemSeverity::Warning, property.value.range(), message.to_owned());
+            }
+            "notify" => self.state(property, |stated| &mut stated.notify),
+            "notifyCommand" => self.state(property, |stated| &mut stated.notify_command),
+            _ => self.state(property, |stated| &mut stated.notify_after_seconds),
         }
     }
 

@@ -3,11 +3,13 @@
 //! Rule: files are taken in from the strongest to the weakest: a scalar stays once it is set, a list grows by what it does
 //! not hold yet.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::models::ModelValues;
 use crate::budget::Budget;
-use crate::preferences::{Attribution, IncompleteIntent, Preferences};
+use crate::preferences::{AlertKind, AlertSettings, Attribution, IncompleteIntent, Preferences};
 use kode_base::effort::Effort;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
@@ -101,6 +103,12 @@ pub struct StatedPreferences {
     pub language_servers_on_path: Option<bool>,
     /// `cleanupPeriodDays`; 0 and less mean never.
     pub cleanup_days: Option<i64>,
+    /// `notify`.
+    pub notify: Option<AlertKind>,
+    /// `notifyCommand`.
+    pub notify_command: Option<String>,
+    /// `notifyAfterSeconds`.
+    pub notify_after_seconds: Option<u32>,
     /// `todoReminderRounds`.
     pub todo_reminder_rounds: Option<u32>,
 }
@@ -136,6 +144,13 @@ impl StatedPreferences {
                 .language_servers_on_path
                 .unwrap_or(default.language_servers_on_path),
             // Others delete everything at 0; a slip must not cost all sessions.
+            alerts: AlertSettings {
+                by: self.notify.unwrap_or_default(),
+                command: self.notify_command.clone(),
+                after: self
+                    .notify_after_seconds
+                    .map_or(default.alerts.after, |seconds| Duration::from_secs(seconds.into())),
+            },
             cleanup_days: match self.cleanup_days {
                 Some(days) if days <= 0 => None,
                 Some(days) => Some(u32::try_from(days).unwrap_or(u32::MAX)),

@@ -22,6 +22,9 @@ use super::served::{self, ServedProgram, ServedSpec, ServiceEnd};
 use crate::outcome::Exit;
 use crate::programs;
 
+/// The most bytes of output that is dropped.
+const MAX_DROPPED: usize = 65_536;
+
 /// Why a command gave nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum HelperFailure {
@@ -50,14 +53,44 @@ pub enum HelperFailure {
 /// # Errors
 /// [`HelperFailure`], which holds nothing of the output. Dropping the future kills the command.
 pub async fn output_of(command: &str, limit: Duration, max_bytes: usize) -> Result<String, HelperFailure> {
-    let shell = programs::find("sh").map_err(|error| HelperFailure::NotRun(error.to_string()))?;
-    let mut run = Command::new(shell);
-    run.env("PATH", programs::search_path());
+    output_with(command, &[], limit, max_bytes).await
+}
+
+/// As [`output_of`], with these variables besides those of the user.
+///
+/// # Errors
+/// As [`output_of`].
+pub async fn output_with(
+    command: &str,
+    variables: &[(&str, &str)],
+    limit: Duration,
+    max_bytes: usize,
+) -> Result<String, HelperFailure> {
+    output(("sh", &["-c", command]), variables, limit, max_bytes).await
+}
+
+/// Runs a program of the system with arguments, without a shell; its output is dropped.
+///
+/// # Errors
+/// As [`output_of`].
+pub async fn run(program: &str, arguments: &[&str], limit: Duration) -> Result<(), HelperFailure> {
+    output((program, arguments), &[], limit, MAX_DROPPED).await.map(drop)
+}
+
+async fn output(
+    (program, arguments): (&str, &[&str]),
+    variables: &[(&str, &str)],
+    limit: Duration,
+    max_bytes: usize,
+) -> Result<String, HelperFailure> {
+    let program = programs::find(program).map_err(|error| HelperFailure::NotRun(error.to_string()))?;
+    let mut run = Command::new(program);
+    run.env("PATH", programs::search_path()).envs(variables.iter().copied());
     if let Some(home) = std::env::home_dir().filter(|home| home.is_dir()) {
         run.current_dir(home);
     }
     let mut child = run
-        .args(["-c", command])
+        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -253,6 +253,15 @@ pub const KEYS: &[Key] = &[
         Own,
         "Days after which an unused session is deleted; without it or with 0, never",
     ),
+    interface(
+        "notify",
+        Choice(&["off", "bell", "desktop", "command"]),
+        Own,
+        "How you are alerted of an ended turn or a waiting prompt while the editor is not in front",
+    )
+    .by_default("\"off\""),
+    interface("notifyCommand", Text, Own, "The command of `notify: \"command\"`"),
+    interface("notifyAfterSeconds", TIMES, Own, "Turns that took less are not reported").by_default("10"),
     behavior("sessionTitles", Switch, Loosens, "Whether a model is asked for titles of sessions"),
     interface("respectGitignore", Switch, Everywhere, "Whether `@` offers no ignored files")
         .by_default("true"),
