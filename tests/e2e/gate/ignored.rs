@@ -319,3 +319,22 @@ fn completion_offers_no_kept_file() {
     let text = completed.to_string();
     assert!(text.contains("open.kept") && !text.contains("b.kept") && !text.contains("a.txt"), "{text}");
 }
+
+#[test]
+fn more_kept_files_than_a_sandbox_can_hide_let_no_command_run_in_it() {
+    let desk = Desk::new(&script([("run", bash("echo 'it r''an'"))]));
+    desk.project.write(".aiignore", "*.kept\n");
+    for number in 0..=5_000 {
+        desk.project.write(&format!("data/{number}.kept"), "kept\n");
+    }
+    let client = desk.open();
+    let session = client.session_with(json!({ "mode": "bypassPermissions" }));
+    let _ = fate(&session, "run");
+    let text = last(&desk);
+    assert!(text.contains("hide 5001 files and folders one by one"), "{text}");
+    assert!(text.contains("name their folders instead") && !text.contains("it ran"), "{text}");
+    // The folder as a whole is one entry.
+    desk.project.write(".aiignore", "/data/\n");
+    let _ = fate(&session, "run");
+    assert!(last(&desk).contains("it ran"), "{}", last(&desk));
+}
