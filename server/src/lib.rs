@@ -29,6 +29,7 @@ mod runtime;
 pub mod server;
 mod setup;
 mod signals;
+mod telemetry;
 pub mod transport;
 mod wrap;
 mod wrapped;

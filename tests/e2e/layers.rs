@@ -50,6 +50,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "kode-tool",
         ],
     ),
+    ("kode-telemetry", &["kode-base", "kode-net", "kode-config", "kode-record"]),
     (
         "kode-tools",
         &[
@@ -108,6 +109,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "kode-config",
             "kode-tool",
             "kode-record",
+            "kode-telemetry",
             "kode-tools",
             "kode-mcp",
             "kode-languages",

@@ -11,7 +11,7 @@
 //! 2. [`process`], [`model`], [`text`], [`permission`]
 //! 3. [`providers`], [`config`]
 //! 4. [`tool`], [`record`]
-//! 5. [`tools`], [`mcp`], [`languages`], [`agent`]
+//! 5. [`telemetry`], [`tools`], [`mcp`], [`languages`], [`agent`]
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
 
@@ -28,6 +28,7 @@ pub use kode_permission as permission;
 pub use kode_process as process;
 pub use kode_providers as providers;
 pub use kode_record as record;
+pub use kode_telemetry as telemetry;
 pub use kode_text as text;
 pub use kode_tool as tool;
 pub use kode_tools as tools;

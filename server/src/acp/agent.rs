@@ -28,7 +28,7 @@ use super::host::AcpHost;
 use super::servers::ClientServerPool;
 use crate::agent::SettingsWatch;
 use crate::lifecycle::Lifecycle;
-use crate::{home, policies};
+use crate::{home, policies, telemetry};
 
 /// The longest wait of the first prompt for MCP servers that are starting.
 const MCP_WAIT: Duration = Duration::from_millis(1_500);
@@ -96,6 +96,7 @@ impl AcpAgent {
             concurrency: equipment.concurrency,
             save_before_commands: true,
         });
+        telemetry::begin(&engine, &policies);
         if let Some(name) = client {
             engine.name_client(name);
         }

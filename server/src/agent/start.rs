@@ -27,6 +27,7 @@ use crate::display::readable;
 use crate::home;
 use crate::host::{EditorLanguages, LspHost};
 use crate::policies;
+use crate::telemetry;
 
 /// The longest wait of the first prompt for MCP servers that are starting.
 const MCP_WAIT: Duration = Duration::from_millis(1_500);
@@ -71,6 +72,7 @@ pub(crate) fn start(
         concurrency: equipment.concurrency,
         save_before_commands: options.save_before_commands.unwrap_or(true),
     });
+    telemetry::begin(&engine, &policies);
     if let Some(name) = facts.and_then(|facts| facts.name.as_deref()) {
         engine.name_client(name);
     }

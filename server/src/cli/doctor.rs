@@ -29,6 +29,7 @@ use crate::convert::agents;
 use crate::display::printable;
 use crate::home;
 use crate::policies::{self, WebSearchStatus};
+use crate::telemetry;
 
 /// Programs that the agent uses where they are there.
 const TOOLS: [&str; 3] = ["bash", "sh", "git"];
@@ -110,6 +111,7 @@ fn findings(support: &SandboxSupport, folder: &AbsPath) -> anyhow::Result<Value>
         "instructions": instructions(folder)?,
         "extensions": extensions(folder)?,
         "webSearch": web_search()?,
+        "telemetry": telemetry()?,
         "sessions": sessions::totals()?,
         "tools": tools.collect::<serde_json::Map<_, _>>(),
     }))
@@ -312,6 +314,29 @@ fn web_search() -> anyhow::Result<Value> {
     })
 }
 
+/// Where sessions are exported to; no header is among it.
+fn telemetry() -> anyhow::Result<Value> {
+    Ok(match telemetry::options(&policies::all()?) {
+        Ok(None) => json!({ "on": false }),
+        Ok(Some(options)) => {
+            json!({ "on": true, "addresses": options.addresses(), "content": options.exports_content() })
+        }
+        Err(error) => json!({ "on": false, "problem": error.to_string() }),
+    })
+}
+
+/// The report about the export of sessions.
+fn telemetry_text(telemetry: &Value) -> String {
+    let addresses = telemetry["addresses"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let content = if telemetry["content"] == true { "with content" } else { "without content" };
+    let state = match (telemetry["on"] == true, telemetry["problem"].as_str()) {
+        (true, _) => format!("to {}, {content}", addresses.collect::<Vec<_>>().join(" and ")),
+        (false, Some(problem)) => format!("off: {problem}"),
+        (false, None) => "off".to_owned(),
+    };
+    format!("{:<18}{}", "telemetry", printable(&state))
+}
+
 fn text(findings: &Value) -> String {
     let sandbox = &findings["sandbox"];
     let said = |value: &Value| match value {
@@ -355,6 +380,7 @@ fn text(findings: &Value) -> String {
     let searching = ["service", "problem", "how"].iter().find_map(|name| search[name].as_str());
     let state = if search["on"] == true { "on: " } else { "" };
     lines.push(format!("{:<18}{state}{}", "web search", printable(searching.unwrap_or_default())));
+    lines.push(telemetry_text(&findings["telemetry"]));
     lines.push(String::new());
     let stored = &findings["sessions"];
     let room = sessions::bytes(stored["bytes"].as_u64().unwrap_or_default());

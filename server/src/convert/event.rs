@@ -127,7 +127,7 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::SubagentEnded { agent, ok, usage: used, duration_ms } => {
             subagent_ended(&agent, ok, used, duration_ms)
         }
-        Event::TokenUsage { turn, usage: used, model, cost, context, pace } => {
+        Event::TokenUsage { turn, usage: used, model, cost, context, pace, .. } => {
             token_usage(&turn, used, model, (cost, context, pace))
         }
         Event::ContextCompression { turn, agent, step } => context::compression(&turn, agent.as_ref(), step),

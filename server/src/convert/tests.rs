@@ -271,8 +271,10 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (
             Event::TokenUsage {
                 turn: turn(),
+                agent: None,
                 usage,
                 model: name(),
+                provider: name(),
                 cost: Some(0.5),
                 context: None,
                 pace: Pace::default(),

@@ -44,6 +44,7 @@ use kode_permission::Deliveries;
 use kode_permission::rules::SettingsProblem;
 use kode_process::shell::{MAX_TASKS_OVERALL, Outputs, Secrets, Shell, Tasks};
 use kode_record::event::EventLog;
+use kode_record::observer::SessionObserver;
 use kode_record::record::Record;
 use kode_text::edit::ledger::Ledger;
 use kode_text::host::Host;
@@ -138,6 +139,8 @@ pub struct Engine {
     languages: Arc<dyn LanguagePool>,
     /// The folder of sessions that the state folder does not take.
     unstored: UnstoredSessions,
+    /// The follower of all sessions that begin from now on.
+    observer: Arc<Mutex<Option<Arc<dyn SessionObserver>>>>,
 }
 
 impl Engine {
@@ -179,6 +182,7 @@ impl Engine {
             preparing: Preparations::default(),
             followed: FollowedSessions::default(),
             unstored: UnstoredSessions::default(),
+            observer: Arc::default(),
             client: Arc::new(Mutex::new("an editor".to_owned())),
         }
     }
@@ -259,6 +263,11 @@ impl Engine {
     pub fn add_hook(&self, layer: HookLayer, hook: Arc<dyn ToolHook>) {
         let mut hooks = lock(&self.hooks);
         Arc::make_mut(&mut hooks).add(layer, hook);
+    }
+
+    /// Lets an observer follow all sessions that begin or are resumed from now on.
+    pub fn observe(&self, observer: Arc<dyn SessionObserver>) {
+        *lock(&self.observer) = Some(observer);
     }
 
     /// The hooks of sessions of these folders, with those of other files. Reads the settings.
@@ -424,7 +433,14 @@ impl Engine {
         for session in sessions {
             session.closed().await;
         }
-        tokio::join!(self.servers.end(), self.languages.end());
+        // Sessions are at their ends: whatever follows them has all their events to read.
+        let observer = lock(&self.observer).clone();
+        let observed = async {
+            if let Some(observer) = observer {
+                observer.end().await;
+            }
+        };
+        tokio::join!(self.servers.end(), self.languages.end(), observed);
     }
 
     /// The profile that the settings of a workspace want; the main one where they name none that is there.
@@ -518,6 +534,10 @@ impl Engine {
             directory: Arc::new(self.clone()),
             worktrees: self.worktrees.clone(),
         };
+        // Before the session: it publishes events as soon as it runs.
+        if let Some(observer) = lock(&self.observer).as_ref() {
+            observer.begin(&parts.events);
+        }
         let session = Session::start(parts, resumed);
         self.hold(&session, lease);
         let mut sessions = self.sessions();

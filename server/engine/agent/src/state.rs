@@ -237,12 +237,13 @@ impl SessionState {
                 self.goal = goal;
                 vec![Event::GoalChanged { goal: self.goal.clone() }]
             }
-            Record::Charged { turn, model, usage, cost, context, pace, aside } => {
+            Record::Charged { turn, model, usage, cost, context, pace, provider, aside } => {
                 match aside {
                     true => self.spending.charge_aside(&model, usage, cost),
                     false => self.spending.charge(&turn, &model, usage, cost),
                 }
-                vec![Event::TokenUsage { turn, usage, model, cost, context, pace }]
+                let agent = None;
+                vec![Event::TokenUsage { turn, agent, usage, model, provider, cost, context, pace }]
             }
             Record::TurnEnded { turn, reason, usage, figures } => self.end_turn(turn, reason, usage, figures),
             Record::Configured { mode, model, effort, output_style } => {
@@ -340,11 +341,19 @@ impl SessionState {
                 take_in(&mut self.agent_mut(id.clone()).hooks, used.as_ref().clone());
                 None
             }
-            Record::Charged { turn, model, usage, cost, context, pace, aside: _ } => {
+            Record::Charged { turn, model, usage, cost, context, pace, provider, aside: _ } => {
                 self.agent_mut(id.clone()).charged += *usage;
                 self.spending.charge(turn, model, *usage, *cost);
-                let (turn, model, pace) = (turn.clone(), model.clone(), pace.clone());
-                Some(Event::TokenUsage { turn, usage: *usage, model, cost: *cost, context: *context, pace })
+                Some(Event::TokenUsage {
+                    turn: turn.clone(),
+                    agent: Some(id.clone()),
+                    usage: *usage,
+                    model: model.clone(),
+                    provider: provider.clone(),
+                    cost: *cost,
+                    context: *context,
+                    pace: pace.clone(),
+                })
             }
             Record::Compacted { compaction } => Some(events::compacted(Some(id.clone()), compaction)),
             _ => None,

@@ -63,6 +63,9 @@ pub struct Pace {
     /// Tokens of output a second, from the first piece of the answer to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_second: Option<f64>,
+    /// Milliseconds from the request to the end of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub took_ms: Option<u64>,
     /// The provider's limits, as far as it states them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<UsageWindow>,
@@ -72,6 +75,6 @@ impl Pace {
     /// Whether nothing is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.tokens_per_second.is_none() && self.limits.is_empty()
+        self.tokens_per_second.is_none() && self.took_ms.is_none() && self.limits.is_empty()
     }
 }

@@ -500,10 +500,14 @@ pub enum Event {
     TokenUsage {
         /// The turn.
         turn: TurnId,
+        /// The sub-agent whose conversation it is; `None` for the session's own.
+        agent: Option<AgentId>,
         /// The usage that the provider reported.
         usage: Usage,
         /// The model, as the provider knows it.
         model: String,
+        /// The provider, as settings call it; empty where a journal does not say.
+        provider: String,
         /// Its cost in US dollars, if that is known.
         cost: Option<f64>,
         /// How full the context window is now.

@@ -1,7 +1,7 @@
 //! The data that a session stores and publishes: journal records, events and transcript items.
 //!
 //! Must not know: how sessions work.
-//! Used by: agent, engine.
+//! Used by: agent, engine, telemetry.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
 
@@ -13,6 +13,7 @@ pub mod event;
 pub mod goal;
 pub mod hook;
 pub mod intent;
+pub mod observer;
 pub mod options;
 pub mod phases;
 pub mod prompt;

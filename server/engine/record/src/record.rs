@@ -324,6 +324,9 @@ pub enum Record {
         /// How fast the answer came.
         #[serde(default, skip_serializing_if = "Pace::is_empty")]
         pace: Pace,
+        /// The provider of the model, as settings call it; empty in older journals.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        provider: String,
         /// Whether it answered a side question: the id is of no turn then.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         aside: bool,

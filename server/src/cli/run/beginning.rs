@@ -17,6 +17,7 @@ use kode_engine::base::ids::SessionId;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::base::scratch::{self, Scratch};
+use kode_engine::config::policies::PolicyProvider;
 use kode_engine::config::settings::EditorUpdate;
 use kode_engine::languages::Languages;
 use kode_engine::mcp::Mcp;
@@ -32,6 +33,7 @@ use crate::cli::{ModelArgs, terminal, working_directory};
 use crate::display::printable;
 use crate::home;
 use crate::policies;
+use crate::telemetry;
 
 /// The most notices of a new session that are printed.
 const MAX_NOTICES: usize = 10;
@@ -220,6 +222,7 @@ pub(in crate::cli) async fn begin(
         Some(folder) => AbsPath::new(folder.path().canonicalize().context("no temporary folder")?)?,
         None => state.clone(),
     };
+    let policies = Arc::new(policies);
     let engine = Engine::new(EngineOptions {
         home,
         tools: policies::tools(&search),
@@ -227,11 +230,12 @@ pub(in crate::cli) async fn begin(
         languages: Arc::new(Languages::default()),
         host: Arc::new(NoEditor),
         models,
-        policies: Arc::new(policies),
+        policies: Arc::clone(&policies) as Arc<dyn PolicyProvider>,
         concurrency: equipment.concurrency,
         save_before_commands: true,
         deliveries: Deliveries::default(),
     });
+    telemetry::begin(&engine, &policies);
     let is_new = args.resume.is_none() && !args.r#continue;
     anyhow::ensure!(!args.fork || !is_new, "--fork needs a session to copy: add --continue or --resume ID");
     let session = match is_new {

@@ -94,15 +94,16 @@ impl ThreadHandle {
     ) {
         let cost = profile.prices.as_ref().and_then(|prices| prices.cost(&usage));
         let (turn, model) = (turn.clone(), profile.model.clone());
-        self.commit(Record::Charged { turn, model, usage, cost, context, pace, aside: false });
+        let provider = profile.provider.name().to_owned();
+        self.commit(Record::Charged { turn, model, usage, cost, context, pace, provider, aside: false });
     }
 
     /// Records the tokens of a side question, which are of no turn. Returns their cost in US dollars, if that is known.
     pub(crate) fn charge_aside(&self, profile: &Profile, usage: Usage) -> Option<f64> {
         let cost = profile.prices.as_ref().and_then(|prices| prices.cost(&usage));
         let (turn, model) = (TurnId::generate(), profile.model.clone());
-        let (context, pace) = (None, Pace::default());
-        self.commit(Record::Charged { turn, model, usage, cost, context, pace, aside: true });
+        let (context, pace, provider) = (None, Pace::default(), profile.provider.name().to_owned());
+        self.commit(Record::Charged { turn, model, usage, cost, context, pace, provider, aside: true });
         cost
     }
 

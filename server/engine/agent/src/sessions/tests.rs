@@ -131,6 +131,7 @@ fn charged(turn: &TurnId, cost: Option<f64>) -> Record {
         cost,
         context: None,
         pace: Pace::default(),
+        provider: String::new(),
         aside: false,
     }
 }

@@ -372,7 +372,7 @@ impl<'a> ModelCaller<'a> {
     /// The pace of an answer, and how much of the provider's limits is used.
     fn pace(&self, shown: &StreamedItems, usage: Usage) -> Pace {
         let tokens_per_second = shown.tokens_per_second(usage.output_tokens);
-        Pace { tokens_per_second, limits: self.model.usage_windows() }
+        Pace { tokens_per_second, took_ms: shown.took_ms(), limits: self.model.usage_windows() }
     }
 
     /// Charges tokens that no answer of the turn counts.

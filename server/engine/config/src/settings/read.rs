@@ -115,6 +115,7 @@ impl FileReader<'_, '_> {
                 "sensitiveFiles" => self.list(property, Self::sensitive_file),
                 "tools" => self.section(property, Self::tool_setting),
                 "webSearch" => self.web_search(property),
+                "telemetry" => self.telemetry(property),
                 "attribution" => self.section(property, Self::attribution),
                 // Its servers are read with those of other files, and those alone.
                 "mcpServers" if self.is_servers_file() => {}
@@ -378,6 +379,20 @@ impl FileReader<'_, '_> {
                 none @ None => *none = Some(value),
             }
         }
+    }
+
+    fn telemetry(&mut self, property: &ObjectProp<'_>) {
+        let value = Value::from(property.value.clone());
+        // Another agent has a switch of this name.
+        if !value.is_object() {
+            return;
+        }
+        if self.is_of_workspace() {
+            let message = "`telemetry` is ignored here: files in the workspace cannot say where sessions are reported to. Set \
+                           this in your user settings, ~/.kode/settings.json.";
+            return self.report(ProblemSeverity::Warning, property.name.range(), message.to_owned());
+        }
+        self.settings.values.telemetry.get_or_insert(value);
     }
 
     /// A switch. In the position that loosens, one in the workspace needs the user's approval.

@@ -50,6 +50,8 @@ pub struct SettingsValues {
     pub models: ModelValues,
     /// `webSearch`, merged key by key, for searches.
     pub web_search: Option<Value>,
+    /// `telemetry` of the strongest file of the user or the administrator that has it.
+    pub telemetry: Option<Value>,
 }
 
 /// The preferences in the files; each is a field of [`Preferences`].

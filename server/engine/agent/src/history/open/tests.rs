@@ -153,6 +153,7 @@ fn records(steps: &[(Step, u8)]) -> (Vec<Record>, &'static str) {
                 cost: Some(0.25),
                 context: None,
                 pace: Pace::default(),
+                provider: String::new(),
                 aside: false,
             }),
             3 => {

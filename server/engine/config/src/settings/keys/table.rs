@@ -267,6 +267,12 @@ pub const KEYS: &[Key] = &[
         .by_default("true"),
     foreign("statusLine", KeyReach::Ignored("the editor's status bar shows what `agent/*` tells")),
     behavior("webSearch", Anything, Approved, "The service that searches the web"),
+    behavior(
+        "telemetry",
+        Anything,
+        Own,
+        "The OpenTelemetry collector that sessions are exported to: `endpoint`, `headers` from variables, `content`",
+    ),
     // Plugins.
     behavior(
         "enabledPlugins",
@@ -306,7 +312,6 @@ pub const KEYS: &[Key] = &[
     foreign("stream", ELSEWHERE),
     foreign("topP", KeyReach::Ignored("set it in a model profile")),
     foreign("debug", ELSEWHERE),
-    foreign("telemetry", ELSEWHERE),
     // The keys of other programs that this one lacks.
     // Each has a source to add one from.
     foreign("extraKnownMarketplaces", ELSEWHERE),
