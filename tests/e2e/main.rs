@@ -61,6 +61,7 @@ mod source;
 mod steering;
 mod styles;
 mod survival;
+mod telemetry;
 mod transfer;
 mod transport;
 mod trend;

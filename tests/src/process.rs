@@ -18,7 +18,7 @@ use crate::{LIMIT, binary};
 pub(crate) const LOG_VARIABLE: &str = "KODE_E2E_LOG";
 
 /// Settings of the surroundings that no test may depend on.
-const REMOVED: [&str; 18] = [
+const REMOVED: [&str; 21] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
     "ANTHROPIC_BASE_URL",
@@ -37,6 +37,9 @@ const REMOVED: [&str; 18] = [
     "http_proxy",
     "https_proxy",
     "all_proxy",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
 ];
 
 /// A started program.
