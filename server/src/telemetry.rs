@@ -21,7 +21,11 @@ pub(crate) fn options(policies: &SettingsPolicies) -> Result<Option<TelemetryOpt
 
 /// Begins the export of an engine's sessions, where a collector is named. Must be called in a runtime.
 pub(crate) fn begin(engine: &Engine, policies: &SettingsPolicies) {
-    let started = options(policies).and_then(|options| options.map(Telemetry::start).transpose());
+    let started = options(policies).and_then(|options| {
+        let Some(options) = options else { return Ok(None) };
+        engine.withhold(options.secrets());
+        Telemetry::start(options).map(Some)
+    });
     match started {
         Ok(Some(telemetry)) => engine.observe(telemetry as Arc<dyn SessionObserver>),
         Ok(None) => {}

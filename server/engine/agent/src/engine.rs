@@ -30,6 +30,7 @@ use kode_base::blocking;
 use kode_base::ids::SessionId;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
+use kode_base::secret::Secret;
 use kode_config::extension::live::{Extensions, LoadedExtensions, WeakExtensions};
 use kode_config::extension::places::ExtensionFolders;
 use kode_config::extension::report::ExtensionReport;
@@ -263,6 +264,11 @@ impl Engine {
     pub fn add_hook(&self, layer: HookLayer, hook: Arc<dyn ToolHook>) {
         let mut hooks = lock(&self.hooks);
         Arc::make_mut(&mut hooks).add(layer, hook);
+    }
+
+    /// Keeps texts from the environment of commands and MCP servers from now on.
+    pub fn withhold(&self, secrets: Vec<Secret>) {
+        self.secrets.add(secrets);
     }
 
     /// Lets an observer follow all sessions that begin or are resumed from now on.

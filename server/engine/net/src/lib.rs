@@ -4,7 +4,7 @@
 //! network: only checked addresses are connected to.
 //!
 //! Must not know: models, tools, settings.
-//! Used by: process, model, providers, config, tools, mcp, agent, engine.
+//! Used by: process, model, providers, config, telemetry, tools, mcp, agent, engine.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kode_record::event::{EventLog, Subscription};
 use kode_record::observer::{ObserverEnd, SessionObserver};
+use opentelemetry::KeyValue;
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{
@@ -22,6 +23,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 use url::Url;
+use uuid::Uuid;
 
 use crate::client::CollectorClient;
 use crate::instruments::Instruments;
@@ -38,12 +40,12 @@ const READERS_LIMIT: Duration = Duration::from_millis(500);
 /// The export of all sessions of a process.
 pub struct Telemetry {
     sinks: Sinks,
-    providers: Mutex<Option<Providers>>,
+    providers: Mutex<Option<SignalProviders>>,
     losses: Arc<Losses>,
     readers: TaskTracker,
 }
 
-struct Providers {
+struct SignalProviders {
     tracer: SdkTracerProvider,
     meter: SdkMeterProvider,
 }
@@ -55,7 +57,7 @@ impl Telemetry {
     /// [`TelemetryError::Exporter`].
     pub fn start(options: TelemetryOptions) -> Result<Arc<Self>, TelemetryError> {
         let losses = Arc::new(Losses::default());
-        let resource = resource(options.service_is_named);
+        let resource = resource(&options);
         let exporters = Exporters { options: &options, losses: &losses };
         let mut tracer = SdkTracerProvider::builder().with_resource(resource.clone());
         if let Some(url) = &options.traces {
@@ -65,11 +67,11 @@ impl Telemetry {
         if let Some(url) = &options.metrics {
             meter = meter.with_periodic_exporter(exporters.metrics(url)?);
         }
-        let providers = Providers { tracer: tracer.build(), meter: meter.build() };
+        let providers = SignalProviders { tracer: tracer.build(), meter: meter.build() };
         Ok(Arc::new(Self::with(providers, losses, options.content)))
     }
 
-    fn with(providers: Providers, losses: Arc<Losses>, content: bool) -> Self {
+    fn with(providers: SignalProviders, losses: Arc<Losses>, content: bool) -> Self {
         let sinks = Sinks {
             tracer: providers.tracer.tracer(names::SCOPE),
             instruments: Instruments::of(&providers.meter.meter(names::SCOPE)),
@@ -105,7 +107,7 @@ impl SessionObserver for Telemetry {
     }
 }
 
-impl Providers {
+impl SignalProviders {
     /// Exports the rest. The library blocks in that, and a thread of its own keeps no runtime from its end.
     async fn shut_down(self) {
         let Self { tracer, meter } = self;
@@ -182,10 +184,18 @@ fn retries() -> RetryPolicy {
 }
 
 /// What all spans and metrics are of. The environment adds to it; nothing names the user or the machine.
-fn resource(service_is_named: bool) -> Resource {
-    let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
-    let builder = Resource::builder().with_attribute(version);
-    if service_is_named { builder.build() } else { builder.with_service_name(names::SERVICE).build() }
+fn resource(options: &TelemetryOptions) -> Resource {
+    let mut builder =
+        Resource::builder().with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
+    if !options.service_is_named {
+        builder = builder.with_service_name(names::SERVICE);
+    }
+    if !options.instance_is_named {
+        // Without it the sums of two processes would be one sum that goes up and down.
+        let id = Uuid::now_v7().simple().to_string();
+        builder = builder.with_attribute(KeyValue::new("service.instance.id", id));
+    }
+    builder.build()
 }
 
 #[cfg(test)]

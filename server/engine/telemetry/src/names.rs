@@ -70,3 +70,6 @@ pub(crate) const INPUT_MESSAGES: &str = "gen_ai.input.messages";
 pub(crate) const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 pub(crate) const TOOL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
 pub(crate) const TOOL_RESULT: &str = "gen_ai.tool.call.result";
+
+#[cfg(test)]
+mod tests;

@@ -47,6 +47,8 @@ pub struct TelemetryOptions {
     pub(crate) timeout: Duration,
     /// Whether the environment names the service.
     pub(crate) service_is_named: bool,
+    /// Whether the environment tells this process from others.
+    pub(crate) instance_is_named: bool,
 }
 
 /// Why nothing is exported although a collector is named.
@@ -126,18 +128,26 @@ impl TelemetryOptions {
             [ENDPOINT, TRACES.variable, METRICS.variable].iter().any(|name| variable(name).is_some());
         let headers = if is_by_variable { Vec::new() } else { headers(&setting.headers, &variable)? };
         let timeout = variable(REQUEST_TIMEOUT).and_then(|text| text.trim().parse().ok());
-        let names_service =
-            |text: String| text.split(',').any(|entry| entry.trim().starts_with("service.name="));
-        let service_is_named =
-            variable(SERVICE_NAME).is_some() || variable(RESOURCE).is_some_and(names_service);
+        let resource = variable(RESOURCE).unwrap_or_default();
+        let names = |key: &str| {
+            resource.split(',').filter_map(|entry| entry.split_once('=')).any(|(name, _)| name.trim() == key)
+        };
+        let service_is_named = variable(SERVICE_NAME).is_some() || names("service.name");
+        let instance_is_named = names("service.instance.id");
         let (timeout, content) = (timeout.map_or(TIMEOUT, Duration::from_millis), setting.content);
-        Ok(Some(Self { traces, metrics, headers, content, timeout, service_is_named }))
+        Ok(Some(Self { traces, metrics, headers, content, timeout, service_is_named, instance_is_named }))
     }
 
     /// The addresses for people: without user, password and query.
     #[must_use]
     pub fn addresses(&self) -> Vec<String> {
         [&self.traces, &self.metrics].into_iter().flatten().map(shown).collect()
+    }
+
+    /// The values of headers, which no command is to see.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<Secret> {
+        self.headers.iter().map(|(_, value)| value.clone()).collect()
     }
 
     /// Whether prompts, answers and arguments and results of tools are exported.

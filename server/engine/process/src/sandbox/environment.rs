@@ -71,13 +71,16 @@ const WITHHELD_PREFIXES: [&str; 5] = ["KODE_LS_", "LD_", "DYLD_", "BASH_FUNC_", 
 /// The ends of names of keys that model providers and their gateways use.
 const WITHHELD_SUFFIXES: [&str; 4] = ["_API_KEY", "_API_TOKEN", "_AUTH_TOKEN", "_BEARER_TOKEN"];
 
-/// Other keys of model providers, and variables that name code which programs load when they start.
-const WITHHELD: [&str; 23] = [
+/// Other keys of model providers and collectors, and variables that name code which programs load when they start.
+const WITHHELD: [&str; 26] = [
     "AWS_BEARER_TOKEN_BEDROCK",
     "HF_TOKEN",
     "HUGGING_FACE_HUB_TOKEN",
     "REPLICATE_TOKEN",
     "ANTHROPIC_CUSTOM_HEADERS",
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+    "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
     "BASH_ENV",
     "ENV",
     "SHELLOPTS",
@@ -127,6 +130,7 @@ mod tests {
             "AWS_BEARER_TOKEN_BEDROCK",
             "AI_GATEWAY_API_KEY",
             "HF_TOKEN",
+            "OTEL_EXPORTER_OTLP_HEADERS",
             "KODE_LS_HOME",
             "LD_PRELOAD",
             "LD_AUDIT",

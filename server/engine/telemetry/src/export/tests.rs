@@ -28,7 +28,7 @@ fn telemetry(exporter: impl opentelemetry_sdk::trace::SpanExporter + 'static) ->
     let losses = Arc::new(Losses::default());
     let processor = BoundedProcessor::new(exporter, &losses);
     let tracer = SdkTracerProvider::builder().with_span_processor(processor).build();
-    Telemetry::with(Providers { tracer, meter: SdkMeterProvider::default() }, losses, false)
+    Telemetry::with(SignalProviders { tracer, meter: SdkMeterProvider::default() }, losses, false)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,7 +62,8 @@ async fn a_silent_collector_costs_no_time_and_its_spans_are_counted() {
 
 #[test]
 fn the_service_has_a_name_and_no_machine() {
-    let resource = resource(false);
+    let endpoint = serde_json::json!({ "endpoint": "http://127.0.0.1:4318" });
+    let resource = resource(&TelemetryOptions::read(Some(&endpoint), &|_| None).unwrap().unwrap());
     let named: Vec<_> = resource.iter().map(|(key, _)| key.to_string()).collect();
     assert!(
         named.iter().all(|key| key.starts_with("service.") || key.starts_with("telemetry.")),

@@ -62,6 +62,7 @@ fn headers_of_settings_stand_in_variables_and_go_nowhere_else() {
     };
     let options = read(setting(), &[("KEY", "hunter2")]).unwrap().unwrap();
     assert_eq!(options.headers, [("x-key".to_owned(), Secret::new("hunter2"))]);
+    assert_eq!(options.secrets(), [Secret::new("hunter2")]);
     assert!(options.exports_content() && !format!("{options:?}").contains("hunter2"));
     let elsewhere = read(setting(), &[("KEY", "hunter2"), (ENDPOINT, "http://c:1")]).unwrap().unwrap();
     assert_eq!(elsewhere.headers, []);
@@ -93,4 +94,5 @@ fn time_limit_and_service_come_from_the_environment() {
     assert!(of(&[(SERVICE_NAME, "mine")]).service_is_named);
     assert!(of(&[(RESOURCE, "team=a, service.name=mine")]).service_is_named);
     assert!(!of(&[(RESOURCE, "team=a")]).service_is_named);
+    assert!(of(&[(RESOURCE, "service.instance.id=1")]).instance_is_named);
 }

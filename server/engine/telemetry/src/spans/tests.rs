@@ -262,6 +262,29 @@ fn metrics_count_tokens_time_and_money() {
 }
 
 #[test]
+fn a_prompt_waits_in_a_span_and_a_metric() {
+    let mut bench = bench(false);
+    bench.event(0, Event::TurnStarted { turn: TurnId::generate() });
+    let prompt = json!({
+        "id": "perm_1", "call": "call_1", "item": "item_1", "tool": "Bash", "title": "hunter1", "reason": "hunter2",
+        "preview": { "kind": "paths", "paths": ["hunter3"] }, "risks": ["hunter4"], "scopes": ["once"], "offers": [],
+        "input": { "command": "hunter5" }, "timestamp": at(5),
+    });
+    let prompt = Box::new(serde_json::from_value(prompt).unwrap());
+    bench.event(5, Event::PermissionRequired { prompt });
+    let decision = json!({
+        "id": "perm_1", "call": "call_1", "outcome": "deny", "scope": "once", "by": "hunter6", "feedback": "hunter7",
+    });
+    bench.event(905, Event::PermissionDecided { decision: serde_json::from_value(decision).unwrap() });
+    let spans = bench.spans();
+    let span = &spans["wait_for_permission"];
+    assert_eq!((took(span), attributes(span)[names::PERMISSION_OUTCOME].as_str()), (900, "deny"));
+    let metrics = format!("{:?}", bench.metrics());
+    assert!(metrics.contains(names::PERMISSION_WAIT) && metrics.contains("0.9"), "{metrics}");
+    assert!(!metrics.contains("hunter") && !format!("{spans:?}").contains("hunter"));
+}
+
+#[test]
 fn providers_have_the_names_of_the_conventions() {
     let names = ["anthropic", "openai", "openai-responses", "vertex", "bedrock", "azure", "gemini", ""];
     let mapped = [
