@@ -50,7 +50,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "kode-tool",
         ],
     ),
-    ("kode-telemetry", &["kode-base", "kode-net", "kode-config", "kode-record"]),
+    ("kode-telemetry", &["kode-base", "kode-net", "kode-record"]),
     (
         "kode-tools",
         &[
