@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "dd24eec6cc1040c3b37289ae7535e048e1185706ac7e4c1ac81d7a2eb3ad7e8d";
+export const SCHEMA_HASH = "1233eaeb5d0af22c3d8119bc8bc338205035bf95944a7f757820d551a25e9740";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1089,6 +1089,8 @@ export interface EditedFile {
     added: number;
     /** Lines that the hunks remove. */
     removed: number;
+    /** Whether the user has marked these hunks as reviewed, as they are; false for a session that another server writes. */
+    reviewed?: boolean;
     /** The hunks in the order of their places. */
     hunks: Hunk[];
     /**
@@ -2364,6 +2366,16 @@ export interface LoadSubagentParams {
     agentId: AgentId;
     /** The most items wanted, counted from the newest; the server may give fewer. */
     items?: number;
+}
+
+/** The file whose changes the user has reviewed. */
+export interface MarkReviewedParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The file or document. */
+    uri: Uri;
+    /** Whether it is reviewed; false removes the mark. */
+    reviewed: boolean;
 }
 
 /** The state of MCP servers, or their offer, changed. */
@@ -4814,6 +4826,13 @@ export interface Requests {
      * Errors: `unknownSession`, `unknownHunk`, `nothingToDo`, `sessionBusy`, `invalidParams`.
      */
     "agent/edits/resolve": { params: ResolveEditsParams; result: ResolveEditsResult };
+    /**
+     * Marks the changes of a file as reviewed, or removes the mark. Nothing is kept or undone by it, and a hunk that comes or
+     * changes afterwards ends it; `edits_changed` tells of it.
+     *
+     * Errors: `unknownSession`, `nothingToDo`, `invalidParams`.
+     */
+    "agent/edits/review": { params: MarkReviewedParams; result: null };
     /**
      * Puts a text of the user's choice into a document as a change of the agent's, to be reviewed like the others; the model
      * learns of it with the next prompt. Answered when it is done.

@@ -39,6 +39,18 @@ pub struct ListEditsResult {
     pub calls: Vec<CallEdits>,
 }
 
+/// The file whose changes the user has reviewed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MarkReviewedParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// The file or document.
+    pub uri: Uri,
+    /// Whether it is reviewed; false removes the mark.
+    pub reviewed: bool,
+}
+
 /// How the hunks of one call stand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -75,6 +87,9 @@ pub struct EditedFile {
     pub added: u64,
     /// Lines that the hunks remove.
     pub removed: u64,
+    /// Whether the user has marked these hunks as reviewed, as they are; false for a session that another server writes.
+    #[serde(default)]
+    pub reviewed: bool,
     /// The hunks in the order of their places.
     pub hunks: Vec<Hunk>,
     /// The diagnostics outside of the hunks' lines that the hunks add and remove; absent for none, and until a language server has

@@ -29,7 +29,7 @@ use crate::editor::{
     SaveDocumentsResult,
 };
 use crate::edits::{
-    ListEditsParams, ListEditsResult, ProposeEditsParams, ProposeEditsResult, Resolution, ResolveEditsParams,
+    ListEditsParams, ListEditsResult, MarkReviewedParams, ProposeEditsParams, ProposeEditsResult, Resolution, ResolveEditsParams,
     ResolveEditsResult, RevertEditsParams,
 };
 use crate::event::AgentEventParams;
@@ -339,6 +339,11 @@ requests! {
     ///
     /// Errors: `unknownSession`, `unknownHunk`, `nothingToDo`, `sessionBusy`, `invalidParams`.
     ResolveEdits = "agent/edits/resolve", ResolveEditsParams => ResolveEditsResult;
+    /// Marks the changes of a file as reviewed, or removes the mark. Nothing is kept or undone by it, and a hunk that comes or
+    /// changes afterwards ends it; `edits_changed` tells of it.
+    ///
+    /// Errors: `unknownSession`, `nothingToDo`, `invalidParams`.
+    MarkReviewed = "agent/edits/review", MarkReviewedParams => ();
     /// Puts a text of the user's choice into a document as a change of the agent's, to be reviewed like the others; the model
     /// learns of it with the next prompt. Answered when it is done.
     ///

@@ -416,7 +416,7 @@ fn a_list_of_edits_keeps_its_form() {
     });
     check::<ListEditsResult>(&json!({
         "files": [{
-            "uri": "file:///w/a.rs", "path": "a.rs", "version": 7, "baselineUri": "kode-baseline:///w/a.rs?x",
+            "uri": "file:///w/a.rs", "path": "a.rs", "version": 7, "reviewed": true, "baselineUri": "kode-baseline:///w/a.rs?x",
             "proposedUri": "kode-proposed:///w/a.rs?x", "added": 2, "removed": 1, "hunks": [hunk],
             "diagnostics": { "summary": "fixes 1 error", "lines": ["fixed: a.rs:9:1 error: no"] },
         }],

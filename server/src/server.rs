@@ -73,6 +73,7 @@ pub(crate) fn service_of(make: impl FnOnce(Client) -> Backend) -> (LspService<Ba
         .custom_method("agent/todos/list", question::todos)
         .custom_method("agent/edits/list", edits::list)
         .custom_method("agent/edits/resolve", edits::resolve)
+        .custom_method("agent/edits/review", edits::review)
         .custom_method("agent/edits/propose", edits::propose)
         .custom_method("agent/edits/revert", edits::revert)
         .custom_method("agent/document/baseline", document::baseline)

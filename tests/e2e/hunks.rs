@@ -558,3 +558,39 @@ fn an_edit_that_an_editor_reports_in_pieces_is_the_agents_and_one_step_to_take_b
     assert_eq!(client.editor.text(&uri), EDITED);
     assert_eq!(states(&session.hunks()), ["applied", "applied"]);
 }
+
+#[test]
+fn a_file_is_marked_as_reviewed_until_it_changes_again_and_nothing_is_decided_by_it() {
+    let edit_more = json!({ "file_path": "{{cwd}}/a.txt", "old_string": "four", "new_string": "FOUR" });
+    let read = call("Read", json!({ "file_path": "{{cwd}}/a.txt" }));
+    let script = two_places().when("more", [read, call("Edit", edit_more), say("Done.")]);
+    let project = Project::new(&script);
+    project.write("a.txt", TEXT);
+    let mut client = project.open();
+    let session = edited(&client);
+    let uri = project.uri("a.txt");
+    let mark = |session: &Session<'_>, reviewed: bool| {
+        session.call("agent/edits/review", json!({ "uri": uri, "reviewed": reviewed }));
+    };
+    let is_marked = |session: &Session<'_>| session.edited_files()[0]["reviewed"] == true;
+    assert!(!is_marked(&session));
+    mark(&session, true);
+    assert!(is_marked(&session));
+    assert_eq!(states(&session.hunks()), ["applied", "applied"], "nothing was decided");
+    mark(&session, false);
+    assert!(!is_marked(&session));
+    mark(&session, true);
+    let id = session.id.clone();
+    client.kill();
+    client = project.open();
+    client.call("agent/session/load", json!({ "sessionId": id }));
+    let session = Session::new(&client, &id);
+    assert!(is_marked(&session), "it outlives the server");
+    session.resolve(&[&session.hunks()[0]], "keep");
+    assert!(is_marked(&session), "what is left was reviewed");
+    assert_eq!(session.run("more")["stopReason"], "end_turn");
+    assert!(!is_marked(&session), "a new hunk was not");
+    let unknown = json!({ "uri": project.uri("none.txt"), "reviewed": true });
+    let refused = session.request("agent/edits/review", unknown).unwrap_err();
+    assert!(refused.message.contains("there is nothing to review"), "{}", refused.message);
+}

@@ -44,6 +44,7 @@ pub fn file(
         proposed_uri: side(ReviewSide::Proposed),
         added: hunks.iter().map(|hunk| hunk.added).sum(),
         removed: hunks.iter().map(|hunk| hunk.removed).sum(),
+        reviewed: false,
         hunks,
         diagnostics: diagnostics.map(proposed_diagnostics),
         uri: document,

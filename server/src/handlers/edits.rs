@@ -37,7 +37,11 @@ pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::List
     let encoding = backend.connection().documents.encoding();
     let files = reviews.into_iter().map(|file| {
         let path = session.display(&file.target);
-        convert::review::file(session.id(), path, file, encoding)
+        let is_reviewed = session.edits().is_reviewed(&file);
+        wire::EditedFile {
+            reviewed: is_reviewed,
+            ..convert::review::file(session.id(), path, file, encoding)
+        }
     });
     let mut history =
         if params.history { history(&session.history().read_edit_items().await) } else { Vec::new() };
@@ -110,6 +114,14 @@ pub(crate) async fn resolve(
         return Err(error::resolve(ResolveError::Nothing { action: action.verb() }));
     }
     Ok(result)
+}
+
+/// Marks the changes of a file as reviewed, or removes the mark.
+pub(crate) async fn review(backend: &Backend, params: Params) -> Result<(), RequestError> {
+    let params: wire::MarkReviewedParams = params.read()?;
+    let target = convert::target_from_wire("uri", &params.uri)?;
+    let session = backend.session(&params.session_id)?;
+    session.edits().mark_reviewed(&target, params.reviewed).map_err(error::resolve)
 }
 
 /// Puts a text into a document as a change of the agent's.

@@ -147,6 +147,21 @@ tests['the quickfix list has all changes, and decides about them'] = function(wo
   world:wait_text('one\nTWO\nthree\nfour\nfive\nsix\nseven\n', 'a.txt')
 end
 
+tests['a file is marked as reviewed, which decides nothing and is in the list'] = function(world)
+  two_places(world)
+  wait_shown(world, { 1, 5 }, { '1 two', '5 six' })
+  world:command('Kode reviewed')
+  local texts = [[
+    vim.cmd('Kode review file')
+    return vim.tbl_map(function(entry) return entry.text end, vim.fn.getloclist(0))
+  ]]
+  world:wait_lua('it is in the list', texts, { 'reviewed, applied +1 -1  TWO', 'reviewed, applied +1 -1  SIX' })
+  world:type('<C-w>p')
+  world:command('lclose')
+  world:command('Kode reviewed')
+  world:wait_lua('the mark is gone', texts, { 'applied +1 -1  TWO', 'applied +1 -1  SIX' })
+end
+
 tests['the changes of one file are in the location list of its window, and are decided about there'] = function(world)
   two_places(world)
   wait_shown(world, { 1, 5 }, { '1 two', '5 six' })

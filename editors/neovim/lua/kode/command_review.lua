@@ -133,6 +133,13 @@ commands.diff = {
   end,
 }
 
+commands.reviewed = {
+  text = 'mark the changes of this file as reviewed, or remove the mark; nothing is kept or undone',
+  run = function()
+    require('kode.review').mark(api.nvim_get_current_buf())
+  end,
+}
+
 local reaches = { 'file', 'turn', 'all', 'force' }
 
 commands.keep = {

@@ -620,7 +620,8 @@ local function entry_of(surface, file, hunk)
     lnum = hunk.lineRange.start + 1,
     end_lnum = math.max(hunk.lineRange['end'], hunk.lineRange.start + 1),
     type = hunk.state == 'conflict' and 'E' or hunk.state == 'proposed' and 'W' or 'I',
-    text = ('%s +%d -%d  %s%s'):format(
+    text = ('%s%s +%d -%d  %s%s'):format(
+      file.reviewed and 'reviewed, ' or '',
       hunk.state,
       hunk.added,
       hunk.removed,
@@ -665,6 +666,22 @@ function M.list(surface, bufnr, callback)
     end
     callback(entries)
   end)
+end
+
+--- Marks the changes of a buffer's file as reviewed, or removes the mark.
+---@param bufnr integer
+function M.mark(bufnr)
+  local surface = require('kode.surface').current()
+  for _, file in ipairs(surface and surface.review:sorted() or {}) do
+    if surface and edits.buffer(file.uri) == bufnr then
+      local reviewed = not file.reviewed
+      return surface:ask('agent/edits/review', { uri = file.uri, reviewed = reviewed }, function()
+        local said = ('kode: %s is %s'):format(file.path, reviewed and 'reviewed' or 'not reviewed any more')
+        vim.notify(said, vim.log.levels.INFO)
+      end)
+    end
+  end
+  vim.notify('kode: no change of the agent in this buffer', vim.log.levels.INFO)
 end
 
 --- Undoes the newest decision or restore.

@@ -671,6 +671,7 @@
 ---@field proposedUri kode.Uri A document with the proposed hunks: the right side of a diff.
 ---@field added integer Lines that the hunks add.
 ---@field removed integer Lines that the hunks remove.
+---@field reviewed? boolean Whether the user has marked these hunks as reviewed, as they are; false for a session that another server writes.
 ---@field hunks kode.Hunk[] The hunks in the order of their places.
 ---@field diagnostics? kode.ProposedDiagnostics The diagnostics outside of the hunks' lines that the hunks add and remove; absent for none, and until a language server has reported them.
 
@@ -1801,6 +1802,12 @@
 ---@field sessionId kode.SessionId The session.
 ---@field agentId kode.AgentId The sub-agent.
 ---@field items? integer The most items wanted, counted from the newest; the server may give fewer.
+
+--- The file whose changes the user has reviewed.
+---@class kode.MarkReviewedParams
+---@field sessionId kode.SessionId The session.
+---@field uri kode.Uri The file or document.
+---@field reviewed boolean Whether it is reviewed; false removes the mark.
 
 --- The state of MCP servers, or their offer, changed.
 ---@class kode.McpChanged
@@ -3181,6 +3188,7 @@
 ---@field ["agent/todos/list"] fun(params: kode.ListTodosParams): kode.ListTodosResult Lists what there is to do in a session. Errors: `unknownSession`.
 ---@field ["agent/edits/list"] fun(params: kode.ListEditsParams): kode.ListEditsResult Lists what a session has changed, file by file and hunk by hunk, unchanged now. Errors: `unknownSession`, `storageFailure`, `invalidParams`.
 ---@field ["agent/edits/resolve"] fun(params: kode.ResolveEditsParams): kode.ResolveEditsResult Begins to accept, reject, keep or undo hunks; `edits_resolved` tells how it went. Errors: `unknownSession`, `unknownHunk`, `nothingToDo`, `sessionBusy`, `invalidParams`.
+---@field ["agent/edits/review"] fun(params: kode.MarkReviewedParams) Marks the changes of a file as reviewed, or removes the mark. Nothing is kept or undone by it, and a hunk that comes or changes afterwards ends it; `edits_changed` tells of it. Errors: `unknownSession`, `nothingToDo`, `invalidParams`.
 ---@field ["agent/edits/propose"] fun(params: kode.ProposeEditsParams): kode.ProposeEditsResult Puts a text of the user's choice into a document as a change of the agent's, to be reviewed like the others; the model learns of it with the next prompt. Answered when it is done. Errors: `unknownSession`, `nothingToDo`, `invalidParams`.
 ---@field ["agent/edits/revert"] fun(params: kode.RevertEditsParams): kode.Resolution Begins to take an act on hunks or a restore back; `edits_resolved` tells how it went, and can be taken back too. Errors: `unknownSession`, `unknownResolution`, `sessionBusy`.
 ---@field ["agent/document/baseline"] fun(params: kode.DocumentTextParams): kode.DocumentText Gives a text without the hunks that are neither kept nor undone. Errors: `unknownSession`, `unknownDocument`, `storageFailure`, `invalidParams`.

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "dd24eec6cc1040c3b37289ae7535e048e1185706ac7e4c1ac81d7a2eb3ad7e8d"
+M.schema_hash = "1233eaeb5d0af22c3d8119bc8bc338205035bf95944a7f757820d551a25e9740"
 
 return M

@@ -59,6 +59,7 @@ export const METHODS = [
     "agent/todos/list",
     "agent/edits/list",
     "agent/edits/resolve",
+    "agent/edits/review",
     "agent/edits/revert",
     "agent/document/baseline",
     "agent/document/proposed",

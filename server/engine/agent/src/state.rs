@@ -11,6 +11,7 @@ pub(crate) mod events;
 pub(crate) mod images;
 pub mod queue;
 pub mod replay;
+mod reviewed;
 pub mod rewinds;
 pub(crate) mod seal;
 pub mod spending;
@@ -31,9 +32,9 @@ use background::Background;
 use config::SessionConfig;
 use kode_base::ids::{AgentId, ItemId, SessionId, TurnId};
 use kode_base::mode::Mode;
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, Target};
 use kode_config::hooks::declared::{TurnHooks, take_in};
-use kode_journal::Shelf;
+use kode_journal::{BlobId, Shelf};
 use kode_model::{Block, Message, Usage};
 use kode_permission::Grant;
 use kode_record::draft::PromptDraft;
@@ -42,6 +43,7 @@ use kode_record::goal::Goal;
 use kode_record::intent::Intent;
 use kode_record::record::{Record, TurnFigures};
 use queue::{Queue, WaitingPrompt};
+pub(crate) use reviewed::digest;
 use rewinds::Rewinds;
 use spending::Spending;
 use thread::Thread;
@@ -86,6 +88,9 @@ pub struct SessionState {
     /// The goal, and its progress.
     #[serde(default)]
     pub goal: Option<Box<Goal>>,
+    /// The files whose changes the user has reviewed, with the digests of the hunks; the newest last.
+    #[serde(default)]
+    pub reviewed: Vec<(Target, Vec<BlobId>)>,
     /// Tokens and money, by model and by turn.
     pub spending: Spending,
     /// The background commands.
@@ -130,6 +135,7 @@ impl SessionState {
             hooks: Vec::new(),
             todos: Todos::default(),
             goal: None,
+            reviewed: Vec::new(),
             spending: Spending::default(),
             background: Background::default(),
             rewinds: Rewinds::default(),
@@ -237,6 +243,7 @@ impl SessionState {
                 self.goal = goal;
                 vec![Event::GoalChanged { goal: self.goal.clone() }]
             }
+            Record::FileReviewed { target, hunks } => self.mark_reviewed(target, hunks),
             Record::Charged { turn, model, usage, cost, context, pace, provider, aside } => {
                 match aside {
                     true => self.spending.charge_aside(&model, usage, cost),

@@ -21,12 +21,12 @@ use crate::title::TitledBy;
 use kode_base::effort::Effort;
 use kode_base::ids::{AgentId, CallId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId};
 use kode_base::mode::{Mode, StoredMode};
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, Target};
 use kode_base::question::{Question, QuestionResolution};
 use kode_base::todo::Todo;
 use kode_config::command::CommandUse;
 use kode_config::hooks::declared::TurnHooks;
-use kode_journal::JournalEntry;
+use kode_journal::{BlobId, JournalEntry};
 use kode_model::{Block, Message, Usage};
 use kode_permission::equipment::Equipment;
 use kode_permission::{EditDeliveryRule, Grant, PermissionResolution};
@@ -294,6 +294,14 @@ pub enum Record {
         /// The goal from now on; `None` without one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         goal: Option<Box<Goal>>,
+    },
+    /// The user marked the changes of a file as reviewed, or removed the mark.
+    FileReviewed {
+        /// The file or document.
+        target: Target,
+        /// The digests of the reviewed hunks; empty where the mark was removed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hunks: Vec<BlobId>,
     },
     /// A turn ended.
     TurnEnded {

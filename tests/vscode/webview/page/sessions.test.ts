@@ -458,6 +458,10 @@ test("changes are kept, undone and reviewed from the bar, and an act is taken ba
         await bar.locator(".dock-open").click();
         await bar.locator(".file-name").click();
         await chat.acted("openDiff");
+        await bar.getByLabel("Mark a.txt as reviewed").click();
+        await bar.locator("text=1 reviewed").waitFor();
+        await bar.getByLabel("a.txt is reviewed: remove the mark").click();
+        await bar.getByLabel("Mark a.txt as reviewed").waitFor();
         const undone = server.event(({ event }) => event.type === "edits_resolved", "the undo");
         await bar.getByLabel("Undo all").click();
         await undone;

@@ -56,6 +56,12 @@ export async function resolveEdits(
     });
 }
 
+/** Marks the changes of a file as reviewed, or removes the mark; the list is asked for again by the event about it. */
+export function markReviewed(app: App, uri: Uri, reviewed: boolean): Promise<boolean> {
+    const { sessionId } = app.session();
+    return app.attempt(() => app.host.request("agent/edits/review", { sessionId, uri, reviewed }));
+}
+
 const DONE: Record<ReviewAction, string> = { keep: "Kept", undo: "Undone:", accept: "Applied", reject: "Undone:" };
 
 /** The subject of a decision, for people. */

@@ -11,17 +11,20 @@ interface Props {
     disabled?: boolean;
     /** The text on hover instead of the label. */
     title?: string;
+    /** Whether it is switched on; absent for a button that is no switch. */
+    pressed?: boolean;
     /** A class beside that of all such buttons. */
     extra?: string;
 }
 
-export function IconAct({ icon, label, onClick, disabled = false, title = label, extra = "" }: Props) {
+export function IconAct({ icon, label, onClick, disabled = false, title = label, pressed, extra = "" }: Props) {
     return (
         <button
             type="button"
             class={`icon-button ${extra}`.trim()}
             title={title}
             aria-label={label}
+            aria-pressed={pressed}
             disabled={disabled}
             onClick={onClick}
         >

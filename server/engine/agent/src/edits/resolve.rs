@@ -11,10 +11,12 @@ use crate::edits::EditBook;
 use crate::edits::Edits;
 use crate::edits::review::{AmendedPolicy, ResolveError, ReviewSide};
 use crate::edits::switch::ReviewStep;
+use crate::state::digest;
 use kode_base::ids::{CallId, HunkId, PermissionId, ResolutionId};
 use kode_base::paths::Target;
 use kode_permission::{PromptAnswer, Scope};
 use kode_record::event::Event;
+use kode_record::record::Record;
 use kode_record::resolution::ResolutionOutcome;
 use kode_text::edit::ledger::Ledger;
 use kode_text::edit::ledger::review::{FileReview, HunkState, ReviewAction, Selection};
@@ -58,6 +60,26 @@ impl Edits {
     #[must_use]
     pub fn side(&self, target: &Target, side: ReviewSide) -> Option<String> {
         side_of(&self.synced().ledger, target, side)
+    }
+
+    /// Marks the changes of a file as reviewed, or removes the mark.
+    ///
+    /// # Errors
+    /// [`ResolveError`]: nothing in the file waits for the user, or the session was closed.
+    pub fn mark_reviewed(&self, target: &Target, is_reviewed: bool) -> Result<(), ResolveError> {
+        if self.core.is_closing() {
+            return Err(ResolveError::Closed);
+        }
+        let review = self.review_of(target).ok_or(ResolveError::Nothing { action: "review" })?;
+        let hunks = if is_reviewed { review.hunks.iter().map(digest).collect() } else { Vec::new() };
+        self.core.commit(Record::FileReviewed { target: review.target, hunks });
+        Ok(())
+    }
+
+    /// Whether the user has reviewed all changes of a file as they are.
+    #[must_use]
+    pub fn is_reviewed(&self, review: &FileReview) -> bool {
+        self.core.state().is_reviewed(review)
     }
 
     /// Begins to accept, reject, keep or undo hunks. [`Event::EditsResolved`] has the outcome.

@@ -211,6 +211,7 @@ impl Thread {
             | Record::Replied { .. }
             | Record::Todos { .. }
             | Record::GoalSet { .. }
+            | Record::FileReviewed { .. }
             | Record::Decided { .. }
             | Record::Granted { .. }
             | Record::Equipped { .. }

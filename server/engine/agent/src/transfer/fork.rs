@@ -112,6 +112,7 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
         | Record::Replied { .. }
         | Record::Todos { .. }
         | Record::GoalSet { .. }
+        | Record::FileReviewed { .. }
         | Record::TurnEnded { .. }
         | Record::Charged { .. }
         | Record::Configured { .. }
@@ -189,6 +190,7 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::Archived { .. }
         | Record::Edits { .. }
         | Record::GoalSet { .. }
+        | Record::FileReviewed { .. }
         | Record::Writing { .. }
         | Record::Restored { .. }
         | Record::Background { .. }

@@ -6,7 +6,7 @@ import type { EditedFile, Uri } from "kode-protocol";
 import { useState } from "preact/hooks";
 
 import { useApp, useFollows, useSelect, useToggle } from "../../app/context.ts";
-import { resolveEdits } from "../../app/edits.ts";
+import { markReviewed, resolveEdits } from "../../app/edits.ts";
 import { Counts } from "../../cards/Diff.tsx";
 import { counted, exactLine } from "../../text.ts";
 import { Icon } from "../Icon.tsx";
@@ -81,12 +81,14 @@ export function Changes() {
 function Summary({ files, open, toggle }: { files: readonly EditedFile[]; open: boolean; toggle: () => void }) {
     const added = files.reduce((sum, file) => sum + file.added, 0);
     const removed = files.reduce((sum, file) => sum + file.removed, 0);
+    const reviewed = files.filter((file) => file.reviewed).length;
     return (
         <button type="button" class="dock-open" aria-expanded={open} onClick={toggle}>
             <Icon name="diff" />
             <span class="dock-title">
                 {counted(files.length, "file")}
                 <span class="roomy"> changed</span>
+                {reviewed > 0 && <span class="roomy">, {reviewed} reviewed</span>}
             </span>
             <Counts added={added} removed={removed} />
             <span class="card-chevron">
@@ -108,7 +110,7 @@ function FileRow({ file, busy, decide }: FileRowProps) {
     const path = exactLine(file.path);
     const cut = path.lastIndexOf("/") + 1;
     return (
-        <li class="file-row">
+        <li class={file.reviewed ? "file-row reviewed" : "file-row"}>
             <button
                 type="button"
                 class="file-name"
@@ -128,6 +130,13 @@ function FileRow({ file, busy, decide }: FileRowProps) {
                 </span>
             )}
             <Counts added={file.added} removed={file.removed} />
+            <IconAct
+                icon="eye"
+                label={file.reviewed ? `${path} is reviewed: remove the mark` : `Mark ${path} as reviewed`}
+                disabled={busy}
+                pressed={file.reviewed ?? false}
+                onClick={() => void markReviewed(app, file.uri, !file.reviewed)}
+            />
             <IconAct icon="undo" label={`Undo ${path}`} disabled={busy} onClick={() => decide("undo")} />
             <IconAct icon="check" label={`Keep ${path}`} disabled={busy} onClick={() => decide("keep")} />
         </li>
