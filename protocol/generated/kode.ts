@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "1233eaeb5d0af22c3d8119bc8bc338205035bf95944a7f757820d551a25e9740";
+export const SCHEMA_HASH = "81e156e583ff8dba005ca467daa0fe2a238c2ba9d24b65a6cb10404efd5f614d";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -372,6 +372,26 @@ export type CallState =
     /** Was unfinished when the turn or the server ended; final. */
     | "SEALED";
 
+/** A call that the client carries out. */
+export interface CallToolParams {
+    /** The call. */
+    callId: CallId;
+    /** The provider of the tool. */
+    provider: string;
+    /** The tool's name at the client. */
+    name: string;
+    /** The arguments; they fit the schema. */
+    arguments: unknown;
+}
+
+/** The result of a call, in the form of an MCP server's. */
+export interface CallToolResult {
+    /** Texts and pictures for the model. */
+    content: ToolContent[];
+    /** Whether the tool failed; the texts say why. */
+    isError?: boolean;
+}
+
 /** Whether there was something to cancel. Cancelled work ends by its events, shortly after. */
 export interface CancelResult {
     /** False when nothing was running any more. */
@@ -486,6 +506,16 @@ export interface ClientKode {
     askActions?: boolean;
     /** Whether `agent/client/bell` rings the bell of the user's terminal. */
     bell?: boolean;
+}
+
+/** A tool of a client. */
+export interface ClientToolSpec {
+    /** Its name at the client. */
+    name: string;
+    /** The text for the model. */
+    description: string;
+    /** The JSON Schema of the arguments, whose `type` is `object`. */
+    inputSchema: unknown;
 }
 
 /** Which session ends. */
@@ -3150,6 +3180,20 @@ export interface RefusedResolution {
     reason: string;
 }
 
+/** The tools of a provider, such as an extension of the editor. They replace those that it had; an empty list withdraws them. */
+export interface RegisterToolsParams {
+    /** The name of the provider, for people and in the names of its tools. */
+    provider: string;
+    /** All its tools, at most 128. */
+    tools: ClientToolSpec[];
+}
+
+/** The names of registered tools. */
+export interface RegisterToolsResult {
+    /** The names for the model and for rules, such as `mcp__provider__tool`, in the order of the tools. */
+    names: string[];
+}
+
 /** A query begins, or the model is reminded of something with its next request. Reminders are in no transcript. */
 export interface Reminder {
     /** Of what. */
@@ -4252,6 +4296,19 @@ export interface ToolCall {
     audit: AuditEntry[];
 }
 
+/** A call that is over: its result is not waited for any more. */
+export interface ToolCancelledParams {
+    /** The call. */
+    callId: CallId;
+}
+
+/** A part of a result. */
+export type ToolContent =
+    /** Text. */
+    | { type: "text"; text: string }
+    /** A picture. */
+    | { type: "image"; data: string; mimeType: string };
+
 /** A call was refused. */
 export interface ToolDenied {
     /** The call. */
@@ -4966,6 +5023,12 @@ export interface Requests {
      */
     "agent/mcp/disable": { params: McpServerParams; result: null };
     /**
+     * Registers the tools of a provider in the client, for all sessions of this connection; replaces those that it had.
+     *
+     * Errors: `invalidParams`.
+     */
+    "agent/tools/register": { params: RegisterToolsParams; result: RegisterToolsResult };
+    /**
      * Lists the output styles.
      *
      * Errors: `unknownSession`.
@@ -5001,6 +5064,8 @@ export interface ServerRequests {
      * Errors: -32801 where the document has another version, -32802 after the limit, -32803 with the reason of a server.
      */
     "agent/editor/lsp": { params: EditorLspParams; result: EditorLspResult };
+    /** Has the client carry out a call of a tool that it has registered. An error is the call's, with its text for the model. */
+    "agent/tools/call": { params: CallToolParams; result: CallToolResult };
 }
 
 /** All notifications of the server. */
@@ -5012,6 +5077,8 @@ export interface Notifications {
      * was started, named, archived, deleted, opened or left, here or in another server.
      */
     "agent/session/listChanged": SessionListChangedParams;
+    /** Tells a client that a call of one of its tools is over before it has answered. */
+    "agent/tools/cancelled": ToolCancelledParams;
     /** Asks a client that has offered `bell` to ring the bell of its terminal. */
     "agent/client/bell": RingBellParams;
 }

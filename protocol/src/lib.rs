@@ -48,6 +48,7 @@ pub mod state;
 pub mod task;
 mod text;
 pub mod todo;
+pub mod tools;
 pub mod transfer;
 pub mod turn;
 
@@ -84,5 +85,6 @@ pub use state::*;
 pub use task::*;
 pub use text::*;
 pub use todo::*;
+pub use tools::*;
 pub use transfer::*;
 pub use turn::*;

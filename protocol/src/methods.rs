@@ -29,8 +29,8 @@ use crate::editor::{
     SaveDocumentsResult,
 };
 use crate::edits::{
-    ListEditsParams, ListEditsResult, MarkReviewedParams, ProposeEditsParams, ProposeEditsResult, Resolution, ResolveEditsParams,
-    ResolveEditsResult, RevertEditsParams,
+    ListEditsParams, ListEditsResult, MarkReviewedParams, ProposeEditsParams, ProposeEditsResult, Resolution,
+    ResolveEditsParams, ResolveEditsResult, RevertEditsParams,
 };
 use crate::event::AgentEventParams;
 use crate::hooks::{ListHooksParams, ListHooksResult};
@@ -60,6 +60,9 @@ use crate::sessions::{
 };
 use crate::task::{ListTasksParams, ListTasksResult, ReadOutputParams, ReadOutputResult, StopTaskParams};
 use crate::todo::{ListTodosParams, ListTodosResult};
+use crate::tools::{
+    CallToolParams, CallToolResult, RegisterToolsParams, RegisterToolsResult, ToolCancelledParams,
+};
 use crate::transfer::{
     ExportSessionParams, ExportSessionResult, ForkSessionParams, ImportSessionParams, ImportSessionResult,
 };
@@ -436,6 +439,10 @@ requests! {
     ///
     /// Errors: `unknownSession`, `invalidParams`.
     DisableMcp = "agent/mcp/disable", McpServerParams => ();
+    /// Registers the tools of a provider in the client, for all sessions of this connection; replaces those that it had.
+    ///
+    /// Errors: `invalidParams`.
+    RegisterTools = "agent/tools/register", RegisterToolsParams => RegisterToolsResult;
     /// Lists the output styles.
     ///
     /// Errors: `unknownSession`.
@@ -464,6 +471,8 @@ requests! {
     ///
     /// Errors: -32801 where the document has another version, -32802 after the limit, -32803 with the reason of a server.
     EditorLsp = "agent/editor/lsp", EditorLspParams => EditorLspResult;
+    /// Has the client carry out a call of a tool that it has registered. An error is the call's, with its text for the model.
+    CallTool = "agent/tools/call", CallToolParams => CallToolResult;
 }
 
 notifications! {
@@ -472,6 +481,8 @@ notifications! {
     /// Tells a client that wants events and has listed sessions that the list has changed: a session
     /// was started, named, archived, deleted, opened or left, here or in another server.
     SessionListChanged = "agent/session/listChanged", SessionListChangedParams;
+    /// Tells a client that a call of one of its tools is over before it has answered.
+    ToolCancelled = "agent/tools/cancelled", ToolCancelledParams;
     /// Asks a client that has offered `bell` to ring the bell of its terminal.
     RingBell = "agent/client/bell", RingBellParams;
 }

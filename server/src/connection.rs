@@ -5,10 +5,12 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use kode_engine::mcp::client_tools::ClientTools;
 use lsp_types::WorkspaceFoldersChangeEvent;
 use tower_lsp::Client;
 
 use crate::client::{ClientFacts, WorkspaceRoot, root_of};
+use crate::client_tools;
 use crate::documents::{Documents, VirtualDocuments};
 use crate::lifecycle::Lifecycle;
 use crate::wrapped::WrappedServer;
@@ -56,6 +58,8 @@ pub struct ClientConnection {
     pub(crate) served: VirtualDocuments,
     /// The language server that the editor is served together with, if there is one.
     pub(crate) wrapped: Option<Arc<WrappedServer>>,
+    /// The tools that the client has registered.
+    pub(crate) tools: Arc<ClientTools>,
     /// Whether the editor is in front.
     pub(crate) focus: EditorFocus,
     /// The end of the server.
@@ -68,6 +72,7 @@ impl ClientConnection {
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self {
+            tools: client_tools::tools_of(&client),
             client,
             documents: Documents::default(),
             facts: OnceLock::new(),

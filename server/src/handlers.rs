@@ -23,5 +23,6 @@ pub mod queue;
 pub mod session;
 pub mod sessions;
 pub mod task;
+pub mod tools;
 pub mod transfer;
 pub mod turn;

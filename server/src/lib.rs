@@ -13,6 +13,7 @@ mod answers;
 pub mod backend;
 pub mod cli;
 pub mod client;
+mod client_tools;
 pub mod connection;
 pub mod convert;
 pub mod display;

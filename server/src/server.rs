@@ -13,7 +13,7 @@ use tower_lsp::{Client, ClientSocket, LspService};
 use crate::backend::Backend;
 use crate::handlers::{
     ask, catalogue, checkpoint, complete, config, context, document, draft, edits, focus, mcp, models,
-    permission, progress, question, queue, session, sessions, task, transfer, turn,
+    permission, progress, question, queue, session, sessions, task, tools, transfer, turn,
 };
 use crate::{runtime, transport};
 
@@ -84,6 +84,7 @@ pub(crate) fn service_of(make: impl FnOnce(Client) -> Backend) -> (LspService<Ba
         .custom_method("agent/tasks/stop", task::stop)
         .custom_method("agent/output/read", task::read)
         .custom_method("agent/tools/list", catalogue::tools)
+        .custom_method("agent/tools/register", tools::register)
         .custom_method("agent/models/list", catalogue::models)
         .custom_method("agent/models/discover", models::discover)
         .custom_method("agent/setup/providers", models::providers)

@@ -14,6 +14,7 @@ mod behaviors;
 mod catalogue;
 mod chat;
 mod checkpoints;
+mod client_tools;
 mod coediting;
 mod command_line;
 mod commands;

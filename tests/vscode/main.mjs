@@ -5,6 +5,7 @@ import { script } from "./cases/script.mjs";
 import "./cases/activation.mjs";
 import "./cases/chat.mjs";
 import "./cases/permission.mjs";
+import "./cases/tools.mjs";
 import "./cases/review.mjs";
 import "./cases/editor.mjs";
 import "./cases/crash.mjs";

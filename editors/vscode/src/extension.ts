@@ -25,13 +25,20 @@ import { NEEDS_RESTART } from "./host/settings.ts";
 import { Status } from "./host/status.ts";
 import { Texts } from "./host/texts.ts";
 import { CodeColors } from "./host/theme.ts";
+import { Tools, type ExtensionTool } from "./host/tools.ts";
 import { upgrades } from "./host/upgrade.ts";
 import { messageOf } from "./logic/words.ts";
 
 let server: Server | undefined;
 
+/** The interface for other extensions: `await vscode.extensions.getExtension("kode-ls.kode").activate()`. */
+export interface ExtensionApi {
+    /** Offers tools of an extension to the model, until the result is disposed of; they replace those of the same provider. */
+    registerTools(provider: string, tools: readonly ExtensionTool[]): vscode.Disposable;
+}
+
 /** The editor wants us. */
-export function activate(context: vscode.ExtensionContext): void {
+export function activate(context: vscode.ExtensionContext): ExtensionApi {
     const log = vscode.window.createOutputChannel("Kode", { log: true });
     server = new Server(context.extensionPath, log);
     const sessions = new Sessions(server, context.workspaceState, log);
@@ -45,6 +52,7 @@ export function activate(context: vscode.ExtensionContext): void {
     const texts = new Texts();
     const { version } = context.extension.packageJSON as { version: string };
     const doctor = new Doctor(server, texts, version);
+    const tools = new Tools(server, log);
     const keys = new Keys(context.secrets, server, log);
     const colors = new CodeColors(log);
     const chat = new Chat(context, sessions, { editors, texts, diffs, keys, doctor, colors, server, log });
@@ -63,11 +71,12 @@ export function activate(context: vscode.ExtensionContext): void {
         new InlineChanges(ledger, context.extensionUri),
         editors,
         texts,
+        tools,
         colors,
         chat,
         notifications,
         new Status(server, sessions, ledger, chat),
-        registerCommands({ server, sessions, chat, editors, comments, since, diffs, proposals, decisions, notifications, doctor, keys, log }),
+        registerCommands({ server, sessions, chat, editors, comments, since, diffs, proposals, decisions, notifications, doctor, keys, tools, log }),
         keepUnfinished(sessions, ledger),
         restartWhenNeeded(server, log),
         upgrades(server, version, context.globalState, log),
@@ -75,6 +84,7 @@ export function activate(context: vscode.ExtensionContext): void {
     // The process is made once the editor can continue.
     const starting = setImmediate(() => void server?.start());
     context.subscriptions.push({ dispose: () => clearImmediate(starting) });
+    return { registerTools: (provider, offered) => tools.register(provider, offered) };
 }
 
 /** The editor is about to end. */

@@ -16,6 +16,7 @@ use kode_engine::languages::Languages;
 use kode_engine::mcp::Mcp;
 use kode_engine::permission::Deliveries;
 use kode_engine::process::sandbox;
+use kode_engine::tool::ToolSource;
 use kode_engine::tools::web_search::CurrentSearch;
 use lsp_types::MessageType;
 
@@ -71,7 +72,8 @@ pub(crate) fn start(
         policies: Arc::clone(&policies) as Arc<dyn PolicyProvider>,
         concurrency: equipment.concurrency,
         save_before_commands: options.save_before_commands.unwrap_or(true),
-    });
+    })
+    .with_client_tools(Arc::clone(&connection.tools) as Arc<dyn ToolSource>);
     telemetry::begin(&engine, &policies);
     if let Some(name) = facts.and_then(|facts| facts.name.as_deref()) {
         engine.name_client(name);

@@ -146,6 +146,20 @@ export const script = {
             ],
         },
         {
+            when: "^count",
+            steps: [
+                { content: [call("mcp__probe_tools__count_words", { text: "one two three" })] },
+                { content: [text("I counted: {{last_result}}")] },
+            ],
+        },
+        {
+            when: "^note",
+            steps: [
+                { content: [call("mcp__vscode__probe_note", { text: "tea" })] },
+                { content: [text("I noted: {{last_result}}")] },
+            ],
+        },
+        {
             when: "^save before",
             steps: [
                 { content: [read("a.txt")] },

@@ -1,5 +1,5 @@
 // An extension for tests alone: runs functions of the test in the extension host, where the editor's whole API is, and has a
-// view with next to nothing in it, to be measured beside ours.
+// view with next to nothing in it, to be measured beside ours, and a language-model tool.
 //
 // Rule: it listens on a socket in the folder of the test's own, and only where the test has said so by a variable.
 "use strict";
@@ -15,6 +15,10 @@ exports.activate = () => {
         resolveWebviewView({ webview }) {
             webview.html = FLOOR;
         },
+    });
+    vscode.lm.registerTool("probe_note", {
+        invoke: ({ input }) =>
+            new vscode.LanguageModelToolResult([new vscode.LanguageModelTextPart(`noted: ${input.text}`)]),
     });
     const folder = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath;
     if (!process.env.KODE_TEST_SOCKETS || !folder) return;

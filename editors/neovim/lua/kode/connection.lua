@@ -230,6 +230,7 @@ function Connection:ready(client)
     self:become('ready')
     require('kode.models').refresh(self)
     require('kode.alert').report(self)
+    require('kode.tools').announce(self)
     local waiting = self.waiting
     self.waiting = {}
     for _, callback in ipairs(waiting) do

@@ -54,6 +54,13 @@ function M.request(method, params, callback)
   connection.get(connection.root(vim.api.nvim_get_current_buf())):request(method, params, callback)
 end
 
+--- Registers tools of a plugin for the model, for all sessions; replaces those that the provider had. |kode.tools()|
+---@param provider string
+---@param tools kode.Tool[]
+function M.tools(provider, tools)
+  require('kode.tools').register(provider, tools)
+end
+
 --- A short text for the statusline; empty before the first use of the plugin.
 ---@return string
 function M.statusline()

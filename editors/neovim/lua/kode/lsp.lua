@@ -29,6 +29,12 @@ local handlers = {
   ['agent/event'] = function(_, params, context)
     require('kode.connection').event(context.client_id, params)
   end,
+  ['agent/tools/call'] = function(_, params)
+    return require('kode.tools').call(params)
+  end,
+  ['agent/tools/cancelled'] = function(_, params)
+    require('kode.tools').cancel(params)
+  end,
   ['agent/client/bell'] = function()
     require('kode.alert').ring()
   end,

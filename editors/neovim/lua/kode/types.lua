@@ -219,6 +219,18 @@
 ---| "DENIED" # Was refused; final.
 ---| "SEALED" # Was unfinished when the turn or the server ended; final.
 
+--- A call that the client carries out.
+---@class kode.CallToolParams
+---@field callId kode.CallId The call.
+---@field provider string The provider of the tool.
+---@field name string The tool's name at the client.
+---@field arguments any The arguments; they fit the schema.
+
+--- The result of a call, in the form of an MCP server's.
+---@class kode.CallToolResult
+---@field content kode.ToolContent[] Texts and pictures for the model.
+---@field isError? boolean Whether the tool failed; the texts say why.
+
 --- Whether there was something to cancel. Cancelled work ends by its events, shortly after.
 ---@class kode.CancelResult
 ---@field cancelled boolean False when nothing was running any more.
@@ -285,6 +297,12 @@
 ---@field userSettings? boolean Whether the client tells the user's own settings apart from those of a workspace: it answers `workspace/configuration` for the section `kode-ls.user` with the user's own alone.
 ---@field askActions? boolean Whether the client carries out the command `kode.ask` of code actions itself, in a session that it shows. One that wants events and does not say so is offered no code actions that ask.
 ---@field bell? boolean Whether `agent/client/bell` rings the bell of the user's terminal.
+
+--- A tool of a client.
+---@class kode.ClientToolSpec
+---@field name string Its name at the client.
+---@field description string The text for the model.
+---@field inputSchema any The JSON Schema of the arguments, whose `type` is `object`.
 
 --- Which session ends.
 ---@class kode.CloseSessionParams
@@ -2281,6 +2299,15 @@
 ---@field sessionId kode.SessionId The session.
 ---@field reason string Why not, for people.
 
+--- The tools of a provider, such as an extension of the editor. They replace those that it had; an empty list withdraws them.
+---@class kode.RegisterToolsParams
+---@field provider string The name of the provider, for people and in the names of its tools.
+---@field tools kode.ClientToolSpec[] All its tools, at most 128.
+
+--- The names of registered tools.
+---@class kode.RegisterToolsResult
+---@field names string[] The names for the model and for rules, such as `mcp__provider__tool`, in the order of the tools.
+
 --- A query begins, or the model is reminded of something with its next request. Reminders are in no transcript.
 ---@class kode.Reminder
 ---@field kind kode.ReminderKind Of what.
@@ -2967,6 +2994,26 @@
 ---@field endedAt? kode.Timestamp When it ended; absent before.
 ---@field audit kode.AuditEntry[] Its states so far, in order.
 
+--- A call that is over: its result is not waited for any more.
+---@class kode.ToolCancelledParams
+---@field callId kode.CallId The call.
+
+--- Text.
+---@class kode.ToolContent.Text
+---@field type "text"
+---@field text string The text.
+
+--- A picture.
+---@class kode.ToolContent.Image
+---@field type "image"
+---@field data string The bytes in base64.
+---@field mimeType string The type, such as `image/png`.
+
+--- A part of a result.
+---@alias kode.ToolContent
+---| kode.ToolContent.Text
+---| kode.ToolContent.Image
+
 --- A call was refused.
 ---@class kode.ToolDenied
 ---@field callId kode.CallId The call.
@@ -3212,6 +3259,7 @@
 ---@field ["agent/mcp/authenticate"] fun(params: kode.McpServerParams): kode.AuthenticateMcpResult Begins to sign the user in to an MCP server and gives the page to open. When they have signed in, `mcp_changed` tells that the server is connected to. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/mcp/enable"] fun(params: kode.McpServerParams) Switches an MCP server on for as long as this process lives, and says that what its tools say of themselves now is fine. Errors: `unknownSession`, `invalidParams`.
 ---@field ["agent/mcp/disable"] fun(params: kode.McpServerParams) Switches an MCP server off for as long as this process lives. Errors: `unknownSession`, `invalidParams`.
+---@field ["agent/tools/register"] fun(params: kode.RegisterToolsParams): kode.RegisterToolsResult Registers the tools of a provider in the client, for all sessions of this connection; replaces those that it had. Errors: `invalidParams`.
 ---@field ["agent/styles/list"] fun(params: kode.ListStylesParams): kode.ListStylesResult Lists the output styles. Errors: `unknownSession`.
 ---@field ["agent/doctor"] fun(params: kode.DoctorParams): kode.DoctorResult Reports the state of users' files: in use, with their origin, hidden by others, or left out with the reason. Errors: `unknownSession`.
 ---@field ["agent/commands/list"] fun(params: kode.ListCommandsParams): kode.ListCommandsResult Lists the commands that can be typed after `/`, also those that are hidden or left out. Errors: `unknownSession`.
@@ -3221,9 +3269,11 @@
 ---@field ["agent/editor/save"] fun(params: kode.SaveDocumentsParams): kode.SaveDocumentsResult Saves open documents and says which were saved. Sent only to clients that have offered `saveDocuments`.
 ---@field ["agent/editor/diagnostics"] fun(params: kode.EditorDiagnosticsParams): kode.EditorDiagnosticsResult Tells what all language servers of the editor say about files. Sent only to clients that have offered `diagnostics`.
 ---@field ["agent/editor/lsp"] fun(params: kode.EditorLspParams): kode.EditorLspResult Asks the language servers of the editor: a request of LSP that reads or computes edits. Sent only to clients that have offered `languageServers`, and only for a call of a tool. Errors: -32801 where the document has another version, -32802 after the limit, -32803 with the reason of a server.
+---@field ["agent/tools/call"] fun(params: kode.CallToolParams): kode.CallToolResult Has the client carry out a call of a tool that it has registered. An error is the call's, with its text for the model.
 
 --- All notifications of the server.
 ---@class kode.Notifications
 ---@field ["agent/event"] fun(params: kode.AgentEventParams) Tells what happened in a session that the client follows.
 ---@field ["agent/session/listChanged"] fun(params: kode.SessionListChangedParams) Tells a client that wants events and has listed sessions that the list has changed: a session was started, named, archived, deleted, opened or left, here or in another server.
+---@field ["agent/tools/cancelled"] fun(params: kode.ToolCancelledParams) Tells a client that a call of one of its tools is over before it has answered.
 ---@field ["agent/client/bell"] fun(params: kode.RingBellParams) Asks a client that has offered `bell` to ring the bell of its terminal.

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "1233eaeb5d0af22c3d8119bc8bc338205035bf95944a7f757820d551a25e9740"
+M.schema_hash = "81e156e583ff8dba005ca467daa0fe2a238c2ba9d24b65a6cb10404efd5f614d"
 
 return M

@@ -4,7 +4,16 @@
 // Rule: it never interrupts the user. Its messages are in the log; the connection has the state of the server. Of the
 // library's features those are in the bundle that the server offers; build.mjs names the others.
 
-import { PROTOCOL_VERSION, type AgentEventParams, type ClientKode, type EditorLspParams, type InputPart } from "kode-protocol";
+import {
+    PROTOCOL_VERSION,
+    type AgentEventParams,
+    type CallToolParams,
+    type CallToolResult,
+    type ClientKode,
+    type EditorLspParams,
+    type InputPart,
+    type ToolCancelledParams,
+} from "kode-protocol";
 import * as vscode from "vscode";
 import {
     BaseLanguageClient,
@@ -42,6 +51,8 @@ export interface ClientContext {
     onEvent: (params: AgentEventParams) => void;
     /** The list of sessions is another one. */
     onListChanged: () => void;
+    /** A tool that was registered is called. */
+    onToolCall: (params: CallToolParams, token: vscode.CancellationToken) => Promise<CallToolResult>;
     /** The user asks something by a code action. */
     onAsked: (input: InputPart[]) => void;
 }
@@ -56,6 +67,8 @@ export class Client extends BaseLanguageClient {
         this.registerFeature(new OfferFeature());
         this.onNotification("agent/event", context.onEvent);
         this.onNotification("agent/session/listChanged", context.onListChanged);
+        this.onRequest("agent/tools/call", (params: CallToolParams) => this.callTool(params));
+        this.onNotification("agent/tools/cancelled", ({ callId }: ToolCancelledParams) => this.calls.get(callId)?.cancel());
         this.onRequest("agent/editor/diagnostics", answerDiagnostics);
         this.onRequest("agent/editor/save", answerSave);
         this.onRequest("agent/editor/lsp", async (params: EditorLspParams) => {
@@ -66,6 +79,20 @@ export class Client extends BaseLanguageClient {
                 throw error instanceof Refusal ? new ResponseError(error.code, error.message) : error;
             }
         });
+    }
+
+    /** The calls of tools that run, by their ids. */
+    private readonly calls = new Map<string, vscode.CancellationTokenSource>();
+
+    private async callTool(params: CallToolParams): Promise<CallToolResult> {
+        const source = new vscode.CancellationTokenSource();
+        this.calls.set(params.callId, source);
+        try {
+            return await this.context.onToolCall(params, source.token);
+        } finally {
+            this.calls.delete(params.callId);
+            source.dispose();
+        }
     }
 
     /** Has the editor read the server's virtual documents of these URIs again. */

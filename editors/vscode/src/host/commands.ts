@@ -22,6 +22,7 @@ import type { Since } from "./review/since.ts";
 import type { Server } from "./server.ts";
 import type { Sessions } from "./sessions.ts";
 import { chooseServer, openSettings } from "./settings.ts";
+import type { Tools } from "./tools.ts";
 
 /** The context of commands. */
 export interface Kode {
@@ -37,6 +38,7 @@ export interface Kode {
     notifications: Notifications;
     doctor: Doctor;
     keys: Keys;
+    tools: Tools;
     log: vscode.LogOutputChannel;
 }
 
@@ -127,6 +129,8 @@ const COMMANDS: Record<string, Handler> = {
 
     "kode.key.add": ({ keys }) => keys.add(),
     "kode.key.manage": ({ keys }) => keys.manage(),
+
+    "kode.tools.choose": ({ tools }) => tools.choose(),
 
     "kode.server.doctor": ({ doctor }) => doctor.show(),
     "kode.server.showLogs": ({ log }) => log.show(),

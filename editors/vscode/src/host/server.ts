@@ -7,8 +7,11 @@ import * as os from "node:os";
 import {
     PROTOCOL_VERSION,
     type AgentEventParams,
+    type CallToolParams,
+    type CallToolResult,
     type InputPart,
     type ProposeEditsParams,
+    type RegisterToolsParams,
     type Requests,
     type ServerKode,
 } from "kode-protocol";
@@ -62,6 +65,9 @@ export class Server implements vscode.Disposable {
     readonly onListChanged = this.listChanged.event;
     /** The user asks something by a code action. */
     readonly onAsked = this.asked.event;
+
+    /** Carries out a call of a tool that was registered. */
+    onToolCall: ((params: CallToolParams, token: vscode.CancellationToken) => Promise<CallToolResult>) | undefined;
 
     constructor(
         private readonly extensionFolder: string,
@@ -119,6 +125,10 @@ export class Server implements vscode.Disposable {
                     if (this.run === run) this.listChanged.fire();
                 },
                 onAsked: (input) => this.asked.fire(input),
+                onToolCall: (params, token) => {
+                    if (!this.onToolCall) return Promise.reject(new Error("the tools are gone"));
+                    return this.onToolCall(params, token);
+                },
             });
             await run.client.start();
         } catch (error) {
@@ -175,6 +185,12 @@ export class Server implements vscode.Disposable {
             // An older server does not know it.
             this.log.debug(`the focus was not reported: ${messageOf(error)}`);
         }
+    }
+
+    /** Replaces the tools of a provider; one that is not running gets them when it is ready. */
+    async registerTools(params: RegisterToolsParams): Promise<void> {
+        const client = this.run?.client;
+        if (client && this.state.state === "ready") await client.sendRequest("agent/tools/register", params);
     }
 
     /** Puts a text of the user's choice into a document as a change of a session; pages may only where they have shown it. */

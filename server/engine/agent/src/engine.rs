@@ -52,7 +52,7 @@ use kode_text::host::Host;
 use kode_text::workspace::Workspace;
 use kode_tool::languages::LanguagePool;
 use kode_tool::servers::{McpServers, ServerPool};
-use kode_tool::{Registry, ToolSource};
+use kode_tool::{Registry, ToolSource, ToolSources};
 use lease::{FollowedSessions, PreparationGuard, Preparations, unbroken};
 use opened::{OpenedSession, in_background, is_absent, open_session};
 use unstored::{StoredBeginning, UnstoredSessions};
@@ -140,6 +140,8 @@ pub struct Engine {
     languages: Arc<dyn LanguagePool>,
     /// The folder of sessions that the state folder does not take.
     unstored: UnstoredSessions,
+    /// The tools of the client, if it can register some.
+    client_tools: Option<Arc<dyn ToolSource>>,
     /// The follower of all sessions that begin from now on.
     observer: Arc<Mutex<Option<Arc<dyn SessionObserver>>>>,
 }
@@ -183,9 +185,16 @@ impl Engine {
             preparing: Preparations::default(),
             followed: FollowedSessions::default(),
             unstored: UnstoredSessions::default(),
+            client_tools: None,
             observer: Arc::default(),
             client: Arc::new(Mutex::new("an editor".to_owned())),
         }
+    }
+
+    /// The same with the tools of the client, which come and go.
+    #[must_use]
+    pub fn with_client_tools(self, tools: Arc<dyn ToolSource>) -> Self {
+        Self { client_tools: Some(tools), ..self }
     }
 
     /// The same with journals and blobs on another disk.
@@ -503,6 +512,15 @@ impl Engine {
         Ok((beginning.mode(None)?, self.model_of(&beginning)))
     }
 
+    /// The tools that come and go: those of the servers, then those of the client.
+    fn tool_source(&self, servers: &Arc<dyn McpServers>) -> Arc<dyn ToolSource> {
+        let servers = Arc::clone(servers) as Arc<dyn ToolSource>;
+        match &self.client_tools {
+            Some(client) => Arc::new(ToolSources(vec![servers, Arc::clone(client)])),
+            None => servers,
+        }
+    }
+
     fn start(&self, opened: OpenedSession) -> Arc<Session> {
         let OpenedSession { journal, blobs, state, events, ledger, base, resumed } = opened;
         let host = self.host.of_session(&state.id, &state.roots);
@@ -523,7 +541,7 @@ impl Engine {
             shell: Arc::new(
                 Shell::new(state.cwd.clone()).withholding(self.secrets.clone()).with_tasks(Arc::new(tasks)),
             ),
-            tools: Arc::new(self.tools.with_source(Arc::clone(&servers) as Arc<dyn ToolSource>)),
+            tools: Arc::new(self.tools.with_source(self.tool_source(&servers))),
             servers,
             models: self.models.clone(),
             journal,

@@ -8,8 +8,10 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
 
+mod arguments;
 mod auth;
 mod client;
+pub mod client_tools;
 mod connection;
 mod elicit;
 pub mod failure;

@@ -295,6 +295,28 @@ pub struct Registry {
     source: Option<Arc<dyn ToolSource>>,
 }
 
+/// Several sources as one; where two have a tool of one name, the earlier source counts.
+pub struct ToolSources(pub Vec<Arc<dyn ToolSource>>);
+
+impl ToolSource for ToolSources {
+    fn tools(&self) -> Arc<Vec<Arc<dyn ErasedTool>>> {
+        let lists: Vec<_> =
+            self.0.iter().map(|source| source.tools()).filter(|tools| !tools.is_empty()).collect();
+        if let [only] = &lists[..] {
+            return Arc::clone(only);
+        }
+        let mut tools = BTreeMap::new();
+        for tool in lists.iter().flat_map(|list| list.iter()) {
+            tools.entry(tool.facts().name).or_insert_with(|| Arc::clone(tool));
+        }
+        Arc::new(tools.into_values().collect())
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<dyn ErasedTool>> {
+        self.0.iter().find_map(|source| source.find(name))
+    }
+}
+
 /// Some of the tools of a source, as they were; they go by the same names.
 struct ToolSubset {
     source: Arc<dyn ToolSource>,

@@ -14,6 +14,7 @@ use rmcp::service::PeerRequestOptions;
 use serde_json::Value;
 use tokio::time::sleep_until;
 
+use crate::arguments;
 use crate::client::OngoingCall;
 use crate::connection::{ProtocolObject, ServerChannel};
 use crate::failure;
@@ -22,16 +23,12 @@ use crate::schema::JsonSchema;
 use crate::servers::server::McpServer;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_config::mcp::config::{CALL_TOTAL, ServerDefinition};
-use kode_config::mcp::fault::{McpFailure, bounded};
+use kode_config::mcp::fault::McpFailure;
 use kode_config::mcp::names;
 use kode_tool::{CallAction, CallContext, CallPlan, ErasedTool, OfferContext, ToolFacts, ToolOutput};
 
 /// The longest description that the model gets.
 const MAX_DESCRIPTION: usize = 4_096;
-/// Maximum number of reported faults of arguments.
-const MAX_FAULTS: usize = 8;
-/// The longest line about arguments in a title.
-const MAX_ARGUMENTS: usize = 200;
 
 /// A tool of a server.
 pub(crate) struct McpTool {
@@ -109,16 +106,6 @@ impl McpTool {
 
     /// Checks arguments against all of the schema.
     fn check(&self, input: &Value) -> Result<ProtocolObject, ToolError> {
-        let wrong = |why: String| {
-            ToolError::new(
-                ToolErrorKind::InvalidInput,
-                format!("The arguments of {} do not fit: {why}.", self.name),
-                "Put them right by the schema of the tool and call it again.",
-            )
-        };
-        let Value::Object(arguments) = input else {
-            return Err(wrong("they have to be one JSON object".to_owned()));
-        };
         let validator = self.validator.get_or_init(|| match JsonSchema::compile(&self.schema) {
             Ok(validator) => Some(validator),
             Err(error) => {
@@ -127,15 +114,7 @@ impl McpTool {
                 None
             }
         });
-        let faults: Vec<_> = validator
-            .iter()
-            .flat_map(|validator| validator.faults(input, MAX_FAULTS))
-            .map(|fault| match fault.at {
-                at if at.is_empty() => bounded(&fault.reason),
-                at => format!("`{at}`: {}", bounded(&fault.reason)),
-            })
-            .collect();
-        if faults.is_empty() { Ok(arguments.clone()) } else { Err(wrong(faults.join("; "))) }
+        arguments::check(self.name, validator.as_ref(), input)
     }
 }
 
@@ -165,11 +144,7 @@ impl ErasedTool for McpTool {
 
     async fn plan(&self, input: Value, _context: &CallContext) -> Result<CallPlan, ToolError> {
         let arguments = self.check(&input)?;
-        let line: String = input.to_string().chars().take(MAX_ARGUMENTS).collect();
-        let mut title = match arguments.is_empty() {
-            true => self.shown(),
-            false => format!("{} {line}", self.shown()),
-        };
+        let mut title = arguments::title(&self.shown(), &input);
         if self.is_changed() {
             title.push_str(" (the server describes it otherwise than when you let it in)");
         }
