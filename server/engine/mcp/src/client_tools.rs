@@ -67,7 +67,7 @@ pub struct ClientToolCall {
 
 /// Carries out the calls of a client's tools.
 pub trait ToolClient: Send + Sync {
-    /// The result, in the form of an MCP server's; or why there is none. Dropping the future cancels the call.
+    /// The result, in the form of an MCP server's; or the reason why it has no result. Dropping the future cancels the call.
     fn call(&self, call: ClientToolCall) -> BoxFuture<'static, Result<Value, String>>;
 }
 

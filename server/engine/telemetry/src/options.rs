@@ -82,7 +82,7 @@ struct TelemetrySetting {
     content: bool,
 }
 
-/// The value of a header, which stands in a variable.
+/// The value of a header: the name of a variable that has it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct HeaderValueSource {
@@ -106,7 +106,7 @@ impl TelemetryOptions {
         let setting = setting.filter(|setting| setting.is_object());
         let setting = match setting.map(TelemetrySetting::deserialize) {
             Some(Ok(setting)) => setting,
-            // The error could repeat what stands there, and a header may stand there as well.
+            // The error could repeat the value, and a header may be part of it.
             Some(Err(_)) => {
                 let form = "write `endpoint`, `headers` and `content`".to_owned();
                 return Err(TelemetryError::Setting(form));
@@ -199,7 +199,7 @@ fn headers(
 /// An address for people.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = url.clone();
-    // These fail for addresses without a host, of which there are none here.
+    // These fail for addresses without a host, which were refused above.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_query(None);
