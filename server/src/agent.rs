@@ -31,7 +31,6 @@ use kode_engine::config::settings::SettingsPolicies;
 use kode_engine::tools::web_search::CurrentSearch;
 
 use crate::connection::ClientConnection;
-use alerts::{AlertView, Delivery};
 pub(crate) use completion::candidates;
 use follow::SessionFollower;
 pub(crate) use follow::{EventFilter, merge};
@@ -311,20 +310,11 @@ impl Agent {
         };
         // The old follower ends before the new one starts: nothing is sent twice.
         shown.remove(&id);
-        let view = self.with_alerts(front_end.view(attached), attached);
+        let view = front_end.view(attached);
         let follower = follow::start(Arc::clone(&self.connection), view, attached, since, filter);
         shown.insert(id, ShownSession { follower, attached: attached.clone() });
         drop(shown);
         self.watch_settings_of_new_folders();
-    }
-
-    /// The view with alerts; those of a session that another process writes are alerts of that process.
-    fn with_alerts(&self, view: Box<dyn SessionView>, attached: &AttachedSession) -> Box<dyn SessionView> {
-        let AttachedSession::Live(session) = attached else { return view };
-        let policies = Arc::clone(&self.policies);
-        let settings = Arc::new(move || policies.values().stated.preferences().alerts);
-        let sink = Box::new(Delivery::new(Arc::clone(&self.connection), session));
-        Box::new(AlertView::new(view, Arc::clone(&self.connection), settings, sink))
     }
 
     fn shown(&self) -> MutexGuard<'_, HashMap<SessionId, ShownSession>> {

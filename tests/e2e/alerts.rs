@@ -64,16 +64,22 @@ fn lines(file: &Path, count: usize) -> Vec<String> {
 
 #[test]
 fn a_command_is_run_when_a_turn_ends_and_the_editor_is_not_in_front() {
-    let script = Script::default().otherwise([say("Done.")]);
+    let script = Script::default()
+        .when("^wait", [call("Bash", json!({ "command": "touch a" })), say("Done.")])
+        .otherwise([say("Done.")]);
     let user = User::new(&script, &settings("command"));
     let client = user.open(&Offer::kode());
     let session = client.session();
     focus(&client, true);
-    session.run("unseen: I am at the editor");
+    session.run("I am at the editor");
     focus(&client, false);
-    session.run("again");
-    let alerts = lines(&user.log(), 1);
-    assert_eq!(alerts, ["ended|Kode has finished|unseen: I am at the editor"]);
+    session.run("I am not");
+    session.prompt("wait for me");
+    // By the alert of the prompt, the turn that ended in front would have been reported long ago.
+    let mut alerts = lines(&user.log(), 2);
+    alerts.sort();
+    let ended = "ended|Kode has finished|I am at the editor";
+    assert_eq!(alerts, [ended, "waiting|Kode waits for you|I am at the editor"]);
 }
 
 #[test]
@@ -122,7 +128,7 @@ fn the_desktop_is_notified_by_a_program_outside_of_what_the_agent_may_write() {
 #[test]
 fn a_file_of_the_workspace_cannot_have_a_command_run_by_an_alert() {
     let script = Script::default().otherwise([say("Done.")]);
-    let user = User::new(&script, &json!({}));
+    let user = User::new(&script, &settings("command"));
     let stolen = user.project.outside().join("stolen");
     let line = format!("touch {}", stolen.display());
     let evil = json!({ "notify": "command", "notifyCommand": line, "notifyAfterSeconds": 0 });
@@ -130,7 +136,7 @@ fn a_file_of_the_workspace_cannot_have_a_command_run_by_an_alert() {
     let client = user.open(&Offer::kode());
     focus(&client, false);
     client.session().run("go");
-    assert_eq!(client.shut_down(), 0);
+    assert_eq!(lines(&user.log(), 1), ["ended|Kode has finished|go"], "the user's own command");
     assert!(!stolen.exists());
     let reported = user.project.run(&["doctor"], "").stdout;
     assert!(reported.contains("Files in the workspace cannot set alerts"), "{reported}");

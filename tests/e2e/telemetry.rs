@@ -6,7 +6,6 @@ mod collector;
 
 use std::fs;
 use std::net::TcpListener;
-use std::time::{Duration, Instant};
 
 use kode_e2e::{Client, Offer, Project, Script, call, say};
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -18,8 +17,8 @@ use self::collector::{Collector, attribute};
 const WORD: &str = "wombat";
 const KEY: &str = "wombat-key";
 
-/// How much longer than usual a run may take that nobody collects: the end waits for 2 s.
-const PATIENCE: Duration = Duration::from_secs(4);
+/// A request to a collector may take this many milliseconds: longer than a test waits for the end of a process.
+const UNBOUNDED: (&str, &str) = ("OTEL_EXPORTER_OTLP_TIMEOUT", "3600000");
 
 fn script() -> Script {
     let path = "{{cwd}}/wombat.txt";
@@ -66,14 +65,12 @@ fn open(project: &Project) -> Client {
     client
 }
 
-/// A run with the user's settings and these variables; the time it took.
-fn hello(project: &Project, variables: &[(&str, &str)]) -> Duration {
+/// A run with the user's settings and these variables.
+fn hello(project: &Project, variables: &[(&str, &str)]) {
     let home = home(project);
     let variables: Vec<_> = [("HOME", home.as_str())].iter().chain(variables).copied().collect();
-    let began = Instant::now();
     let output = project.run_as(&["run", "hello wombat"], "", &variables);
     assert_eq!((output.code, output.stdout.as_str()), (0, "Hello, wombat.\n"), "{output:?}");
-    began.elapsed()
 }
 
 /// A turn with prompts, a sub-agent, and a kept and an undone hunk; then the end of the server.
@@ -232,27 +229,23 @@ fn settings_of_a_workspace_switch_no_export_on_and_redirect_none() {
 }
 
 #[test]
-fn a_collector_that_is_gone_or_silent_costs_little_time_and_one_line_of_the_log() {
+fn a_collector_that_is_gone_or_silent_holds_no_end_up_and_costs_one_line_of_the_log() {
     let project = project();
-    let usual = hello(&project, &[]);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = format!("http://{}", listener.local_addr().unwrap());
     let gone = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     for address in [&silent, &gone] {
-        let took = hello(&project, &[("OTEL_EXPORTER_OTLP_ENDPOINT", address)]);
-        assert!(took < usual + PATIENCE, "{address}: {took:?} instead of {usual:?}");
+        hello(&project, &[("OTEL_EXPORTER_OTLP_ENDPOINT", address), UNBOUNDED]);
     }
     let logs = fs::read_dir(project.home().join("log")).unwrap();
     let logs: String = logs.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
     let warnings = logs.lines().filter(|line| line.contains(&gone)).count();
     assert_eq!(warnings, 1, "{logs}");
     of_user(&project, &json!({ "endpoint": silent }));
-    let client = open(&project);
-    let session = client.session();
-    assert_eq!(session.run("hello wombat")["stopReason"], "end_turn");
-    let began = Instant::now();
+    let client = project.start_as(&[], &[("HOME", &home(&project)), UNBOUNDED]);
+    client.initialize(Offer::kode().params(&project.workspace()));
+    assert_eq!(client.session().run("hello wombat")["stopReason"], "end_turn");
     assert_eq!(client.shut_down(), 0);
-    assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
 }
 
 #[test]

@@ -8,30 +8,32 @@ mod deliver;
 mod tests;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kode_engine::base::ids::SessionId;
 use kode_engine::config::preferences::{AlertKind, AlertSettings};
-use kode_engine::record::event::{Event, TurnEnd};
+use kode_engine::record::event::{Event, EventLog, TurnEnd};
+use kode_engine::record::observer::{ObserverEnd, SessionObserver};
 use kode_protocol::AlertReason;
 use tokio::task::AbortHandle;
 
-use super::front_end::SessionView;
+use super::Agent;
 use crate::connection::{ClientConnection, FocusReport};
-pub(super) use deliver::Delivery;
+use deliver::Delivery;
 
 /// The time in which a prompt may be answered elsewhere, or another may follow, before the user is alerted.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Reads the settings, which may change at any time. Blocks on the disk.
-pub(super) type AlertSource = Arc<dyn Fn() -> AlertSettings + Send + Sync>;
+type AlertSource = Arc<dyn Fn() -> AlertSettings + Send + Sync>;
 
 /// Receives the alerts of a session.
 #[async_trait]
-pub(super) trait AlertSink: Send + Sync {
+trait AlertSink: Send + Sync {
     /// Alerts the user. Failures go to the log.
-    async fn alert(&self, reason: AlertReason, settings: &AlertSettings);
+    async fn alert(&self, session: &SessionId, reason: AlertReason, settings: &AlertSettings);
 }
 
 /// Decides about the alerts of one session.
@@ -51,49 +53,49 @@ struct WaitingPrompts {
 }
 
 impl SessionAlerts {
-    fn observe(self: &Arc<Self>, event: &Event) {
+    fn observe(self: &Arc<Self>, session: &SessionId, event: &Event) {
         match event {
-            Event::PermissionRequired { prompt } => self.wait_for(prompt.id.as_str()),
-            Event::QuestionAsked { question } => self.wait_for(question.id.as_str()),
+            Event::PermissionRequired { prompt } => self.wait_for(session, prompt.id.as_str()),
+            Event::QuestionAsked { question } => self.wait_for(session, question.id.as_str()),
             Event::PermissionDecided { decision } => self.settle(decision.id.as_str()),
             Event::QuestionAnswered { resolved } => self.settle(resolved.id.as_str()),
             Event::Done { reason, duration_ms, .. } if *reason != TurnEnd::Cancelled => {
-                self.ended(Duration::from_millis(*duration_ms));
+                self.ended(session, Duration::from_millis(*duration_ms));
             }
             _ => {}
         }
     }
 
     /// Alerts of the end of a turn that took this long.
-    fn ended(self: &Arc<Self>, took: Duration) {
+    fn ended(self: &Arc<Self>, session: &SessionId, took: Duration) {
         if self.is_in_front() {
             return;
         }
-        let alerts = Arc::clone(self);
+        let (alerts, session) = (Arc::clone(self), session.clone());
         tokio::spawn(async move {
             if let Some(settings) = alerts.settings().await
                 && took >= settings.after
             {
-                alerts.sink.alert(AlertReason::Ended, &settings).await;
+                alerts.sink.alert(&session, AlertReason::Ended, &settings).await;
             }
         });
     }
 
     /// Alerts of a prompt that is still open after a while.
-    fn wait_for(self: &Arc<Self>, id: &str) {
+    fn wait_for(self: &Arc<Self>, session: &SessionId, id: &str) {
         let mut waiting = self.lock();
         waiting.ids.insert(id.to_owned());
         if waiting.due.is_some() {
             return;
         }
-        let alerts = Arc::clone(self);
+        let (alerts, session) = (Arc::clone(self), session.clone());
         let due = tokio::spawn(async move {
             let Some(settings) = alerts.settings().await else { return };
             // Without reports of the focus the user may well be reading the prompt.
             let is_known = alerts.connection.focus.get() != FocusReport::Unknown;
             tokio::time::sleep(if is_known { GRACE } else { settings.after.max(GRACE) }).await;
             if !alerts.is_in_front() {
-                alerts.sink.alert(AlertReason::Waiting, &settings).await;
+                alerts.sink.alert(&session, AlertReason::Waiting, &settings).await;
             }
         });
         waiting.due = Some(due.abort_handle());
@@ -133,46 +135,43 @@ impl WaitingPrompts {
     }
 }
 
-/// A view that alerts the user besides.
-pub(super) struct AlertView {
-    view: Box<dyn SessionView>,
-    alerts: Arc<SessionAlerts>,
-}
+/// Follows the sessions that this process writes; those of another process are alerts of that process.
+pub(super) struct Alerts(Weak<Agent>);
 
-impl AlertView {
-    /// The view with alerts.
-    pub(super) fn new(
-        view: Box<dyn SessionView>,
-        connection: Arc<ClientConnection>,
-        settings: AlertSource,
-        sink: Box<dyn AlertSink>,
-    ) -> Self {
-        let alerts = SessionAlerts { connection, settings, sink, waiting: Mutex::default() };
-        Self { view, alerts: Arc::new(alerts) }
+impl Alerts {
+    /// Alerts of the sessions of an agent.
+    pub(super) fn new(agent: &Arc<Agent>) -> Self {
+        Self(Arc::downgrade(agent))
     }
 }
 
-#[async_trait]
-impl SessionView for AlertView {
-    async fn show(&mut self, event: &Event) {
-        self.alerts.observe(event);
-        self.view.show(event).await;
+impl SessionObserver for Alerts {
+    fn begin(&self, events: &Arc<EventLog>) {
+        let Some(agent) = self.0.upgrade() else { return };
+        let policies = Arc::clone(&agent.policies);
+        let alerts = Arc::new(SessionAlerts {
+            connection: Arc::clone(&agent.connection),
+            settings: Arc::new(move || policies.values().stated.preferences().alerts),
+            sink: Box::new(Delivery::new(Weak::clone(&self.0))),
+            waiting: Mutex::default(),
+        });
+        let mut events = events.subscribe(events.newest(), Vec::new());
+        tokio::spawn(async move {
+            loop {
+                match events.next().await {
+                    Ok(Some(records)) => {
+                        records.iter().for_each(|record| alerts.observe(&record.session, &record.event));
+                    }
+                    Ok(None) => break,
+                    // Answers may be among the lost events.
+                    Err(_) => alerts.lock().forget(),
+                }
+            }
+            alerts.lock().forget();
+        });
     }
 
-    async fn catch_up(&mut self) {
-        // Answers may be among the lost events.
-        self.alerts.lock().forget();
-        self.view.catch_up().await;
-    }
-
-    fn close(&self) {
-        self.alerts.lock().forget();
-        self.view.close();
-    }
-}
-
-impl Drop for AlertView {
-    fn drop(&mut self) {
-        self.alerts.lock().forget();
+    fn end(&self) -> ObserverEnd {
+        Box::pin(async {})
     }
 }

@@ -20,6 +20,7 @@ use kode_engine::tool::ToolSource;
 use kode_engine::tools::web_search::CurrentSearch;
 use lsp_types::MessageType;
 
+use super::alerts::Alerts;
 use super::front_end::FrontEnd;
 use super::options::UserOptions;
 use super::{Agent, settings};
@@ -91,6 +92,7 @@ pub(crate) fn start(
         shown: Mutex::default(),
         plain: Mutex::default(),
     });
+    agent.engine.observe(Arc::new(Alerts::new(&agent)));
     start_cleanup(&agent);
     agent.watch_settings();
     settings::pull_configuration(&agent);

@@ -51,16 +51,19 @@ export class Tools implements vscode.Disposable {
 
     /** Registers the tools of an extension, until the result is disposed of. */
     register(provider: string, tools: readonly ExtensionTool[]): vscode.Disposable {
-        const specs = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
-        this.replace(provider, {
-            specs,
+        const offered: Provider = {
+            specs: tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema })),
             carry: async ({ name, arguments: input }, token) => {
                 const tool = tools.find((tool) => tool.name === name);
                 if (!tool) throw new Error(`\`${provider}\` has no tool \`${name}\``);
                 return { content: [{ type: "text", text: await tool.run(input, token) }], isError: false };
             },
+        };
+        this.replace(provider, offered);
+        return new vscode.Disposable(() => {
+            // A later list of the same provider stays.
+            if (this.providers.get(provider) === offered) this.replace(provider, undefined);
         });
-        return new vscode.Disposable(() => this.replace(provider, undefined));
     }
 
     /** Has the user choose the language-model tools of extensions that the model gets. */
@@ -99,10 +102,9 @@ export class Tools implements vscode.Disposable {
     }
 
     private replace(name: string, provider: Provider | undefined): void {
-        const known = this.providers.has(name);
         if (provider) this.providers.set(name, provider);
         else if (!this.providers.delete(name)) return;
-        if (provider || known) void this.send(name, provider?.specs ?? []);
+        void this.send(name, provider?.specs ?? []);
     }
 
     private announce(): void {

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
+use futures::future::join_all;
 use tokio::sync::Semaphore;
 
 use crate::core::lock;
@@ -142,8 +143,8 @@ pub struct Engine {
     unstored: UnstoredSessions,
     /// The tools of the client, if it can register some.
     client_tools: Option<Arc<dyn ToolSource>>,
-    /// The follower of all sessions that begin from now on.
-    observer: Arc<Mutex<Option<Arc<dyn SessionObserver>>>>,
+    /// The followers of all sessions that begin from now on.
+    observers: Arc<Mutex<Vec<Arc<dyn SessionObserver>>>>,
 }
 
 impl Engine {
@@ -186,7 +187,7 @@ impl Engine {
             followed: FollowedSessions::default(),
             unstored: UnstoredSessions::default(),
             client_tools: None,
-            observer: Arc::default(),
+            observers: Arc::default(),
             client: Arc::new(Mutex::new("an editor".to_owned())),
         }
     }
@@ -282,7 +283,7 @@ impl Engine {
 
     /// Lets an observer follow all sessions that begin or are resumed from now on.
     pub fn observe(&self, observer: Arc<dyn SessionObserver>) {
-        *lock(&self.observer) = Some(observer);
+        lock(&self.observers).push(observer);
     }
 
     /// The hooks of sessions of these folders, with those of other files. Reads the settings.
@@ -449,13 +450,8 @@ impl Engine {
             session.closed().await;
         }
         // Sessions are at their ends: whatever follows them has all their events to read.
-        let observer = lock(&self.observer).clone();
-        let observed = async {
-            if let Some(observer) = observer {
-                observer.end().await;
-            }
-        };
-        tokio::join!(self.servers.end(), self.languages.end(), observed);
+        let observers: Vec<_> = lock(&self.observers).iter().map(|observer| observer.end()).collect();
+        tokio::join!(self.servers.end(), self.languages.end(), join_all(observers));
     }
 
     /// The profile that the settings of a workspace want; the main one where they name none that is there.
@@ -559,9 +555,7 @@ impl Engine {
             worktrees: self.worktrees.clone(),
         };
         // Before the session: it publishes events as soon as it runs.
-        if let Some(observer) = lock(&self.observer).as_ref() {
-            observer.begin(&parts.events);
-        }
+        lock(&self.observers).iter().for_each(|observer| observer.begin(&parts.events));
         let session = Session::start(parts, resumed);
         self.hold(&session, lease);
         let mut sessions = self.sessions();

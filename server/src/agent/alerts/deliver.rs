@@ -4,11 +4,12 @@
 //! A bell that nothing rings becomes a notification of the desktop.
 
 use std::io::{IsTerminal, Write};
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use kode_engine::agent::session::Session;
+use kode_engine::base::ids::SessionId;
 use kode_engine::base::{blocking, mask};
 use kode_engine::config::preferences::{AlertKind, AlertSettings};
 use kode_engine::process::shell::helper::{self, HelperFailure};
@@ -16,6 +17,7 @@ use kode_protocol as wire;
 use kode_protocol::AlertReason;
 
 use super::AlertSink;
+use crate::agent::Agent;
 use crate::connection::ClientConnection;
 use crate::convert;
 
@@ -28,37 +30,25 @@ const MAX_OUTPUT: usize = 65_536;
 /// The longest title of a session in an alert, in characters.
 const MAX_TITLE: usize = 120;
 
-/// Delivers the alerts of a session.
-pub(in crate::agent) struct Delivery {
-    connection: Arc<ClientConnection>,
-    session: Weak<Session>,
-}
+/// Delivers the alerts of an agent's sessions.
+pub(super) struct Delivery(Weak<Agent>);
 
 impl Delivery {
-    /// Delivers alerts of that session.
-    pub(in crate::agent) fn new(connection: Arc<ClientConnection>, session: &Arc<Session>) -> Self {
-        Self { connection, session: Arc::downgrade(session) }
-    }
-
-    /// Rings the bell. Whether there is one.
-    async fn ring(&self, session: &Session, reason: AlertReason) -> bool {
-        if self.connection.facts.get().is_some_and(|facts| facts.kode.bell) {
-            let params = wire::RingBellParams { session_id: convert::session_id(session.id()), reason };
-            self.connection.client.send_notification::<wire::RingBell>(params).await;
-            return true;
-        }
-        blocking(ring_terminal).await
+    /// Delivers alerts of that agent's sessions.
+    pub(super) fn new(agent: Weak<Agent>) -> Self {
+        Self(agent)
     }
 }
 
 #[async_trait]
 impl AlertSink for Delivery {
-    async fn alert(&self, reason: AlertReason, settings: &AlertSettings) {
-        let Some(session) = self.session.upgrade() else { return };
+    async fn alert(&self, session: &SessionId, reason: AlertReason, settings: &AlertSettings) {
+        let Some(agent) = self.0.upgrade() else { return };
+        let Ok(session) = agent.engine.session(session) else { return };
         let text = AlertText::of(reason, &session.snapshot(0).title);
         let delivered = match settings.by {
             AlertKind::Off => Ok(()),
-            AlertKind::Bell if self.ring(&session, reason).await => Ok(()),
+            AlertKind::Bell if ring(&agent.connection, &session, reason).await => Ok(()),
             AlertKind::Bell | AlertKind::Desktop => notify_desktop(&text).await,
             AlertKind::Command => match &settings.command {
                 Some(command) => run_command(command, &text, &session).await,
@@ -90,6 +80,16 @@ impl AlertText {
         let body = line.chars().take(MAX_TITLE).collect();
         Self { kind, title, body }
     }
+}
+
+/// Rings the bell. Whether there is one.
+async fn ring(connection: &ClientConnection, session: &Session, reason: AlertReason) -> bool {
+    if connection.facts.get().is_some_and(|facts| facts.kode.bell) {
+        let params = wire::RingBellParams { session_id: convert::session_id(session.id()), reason };
+        connection.client.send_notification::<wire::RingBell>(params).await;
+        return true;
+    }
+    blocking(ring_terminal).await
 }
 
 /// Rings the terminal that the server was started in, where the editor has left it one.

@@ -12,7 +12,7 @@ struct Recorder(mpsc::UnboundedSender<AlertReason>);
 
 #[async_trait]
 impl AlertSink for Recorder {
-    async fn alert(&self, reason: AlertReason, _settings: &AlertSettings) {
+    async fn alert(&self, _session: &SessionId, reason: AlertReason, _settings: &AlertSettings) {
         self.0.send(reason).unwrap();
     }
 }
@@ -37,6 +37,14 @@ impl Rig {
         Self { alerts: Arc::new(alerts), sent }
     }
 
+    fn wait_for(&self, id: &str) {
+        self.alerts.wait_for(&SessionId::generate(), id);
+    }
+
+    fn ended(&self, took: Duration) {
+        self.alerts.ended(&SessionId::generate(), took);
+    }
+
     /// All alerts within this many seconds of the fake clock.
     async fn within(&mut self, seconds: u64) -> Vec<AlertReason> {
         sleep(Duration::from_secs(seconds)).await;
@@ -52,15 +60,15 @@ impl Rig {
 async fn prompts_that_wait_are_one_alert_until_all_are_answered() {
     let mut rig = Rig::new(AlertKind::Bell);
     rig.alerts.connection.focus.set(false);
-    rig.alerts.wait_for("a");
-    rig.alerts.wait_for("b");
+    rig.wait_for("a");
+    rig.wait_for("b");
     assert_eq!(rig.within(60).await, [AlertReason::Waiting]);
     rig.alerts.settle("a");
-    rig.alerts.wait_for("c");
+    rig.wait_for("c");
     assert_eq!(rig.within(60).await, []);
     rig.alerts.settle("b");
     rig.alerts.settle("c");
-    rig.alerts.wait_for("d");
+    rig.wait_for("d");
     assert_eq!(rig.within(60).await, [AlertReason::Waiting]);
 }
 
@@ -68,7 +76,7 @@ async fn prompts_that_wait_are_one_alert_until_all_are_answered() {
 async fn a_prompt_that_is_answered_at_once_alerts_of_nothing() {
     let mut rig = Rig::new(AlertKind::Bell);
     rig.alerts.connection.focus.set(false);
-    rig.alerts.wait_for("a");
+    rig.wait_for("a");
     rig.alerts.settle("a");
     assert_eq!(rig.within(60).await, []);
 }
@@ -77,13 +85,13 @@ async fn a_prompt_that_is_answered_at_once_alerts_of_nothing() {
 async fn an_editor_in_front_alerts_of_nothing() {
     let mut rig = Rig::new(AlertKind::Bell);
     rig.alerts.connection.focus.set(true);
-    rig.alerts.wait_for("a");
-    rig.alerts.ended(Duration::from_secs(600));
+    rig.wait_for("a");
+    rig.ended(Duration::from_secs(600));
     assert_eq!(rig.within(60).await, []);
     // The user came back before the alert was due.
     rig.alerts.settle("a");
     rig.alerts.connection.focus.set(false);
-    rig.alerts.wait_for("b");
+    rig.wait_for("b");
     rig.alerts.connection.focus.set(true);
     assert_eq!(rig.within(60).await, []);
 }
@@ -91,7 +99,7 @@ async fn an_editor_in_front_alerts_of_nothing() {
 #[tokio::test(start_paused = true)]
 async fn without_reports_of_the_focus_a_prompt_waits_longer() {
     let mut rig = Rig::new(AlertKind::Bell);
-    rig.alerts.wait_for("a");
+    rig.wait_for("a");
     assert_eq!(rig.within(9).await, []);
     assert_eq!(rig.within(2).await, [AlertReason::Waiting]);
 }
@@ -100,9 +108,9 @@ async fn without_reports_of_the_focus_a_prompt_waits_longer() {
 async fn only_turns_that_took_a_while_are_reported() {
     let mut rig = Rig::new(AlertKind::Desktop);
     rig.alerts.connection.focus.set(false);
-    rig.alerts.ended(Duration::from_millis(9_999));
+    rig.ended(Duration::from_millis(9_999));
     assert_eq!(rig.within(1).await, []);
-    rig.alerts.ended(Duration::from_secs(10));
+    rig.ended(Duration::from_secs(10));
     assert_eq!(rig.within(1).await, [AlertReason::Ended]);
 }
 
@@ -110,8 +118,8 @@ async fn only_turns_that_took_a_while_are_reported() {
 async fn alerts_are_off_unless_they_are_set() {
     let mut rig = Rig::new(AlertSettings::default().by);
     rig.alerts.connection.focus.set(false);
-    rig.alerts.wait_for("a");
-    rig.alerts.ended(Duration::from_secs(600));
+    rig.wait_for("a");
+    rig.ended(Duration::from_secs(600));
     assert_eq!(rig.within(600).await, []);
 }
 
