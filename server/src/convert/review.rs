@@ -273,7 +273,7 @@ mod tests {
                 "uri": "untitled:U1", "path": "U1", "version": 7,
                 "baselineUri": "kode-baseline:///U1?ses_1;untitled:U1",
                 "proposedUri": "kode-proposed:///U1?ses_1;untitled:U1",
-                "added": 3, "removed": 1, "hunks": [first, second],
+                "added": 3, "removed": 1, "reviewed": false, "hunks": [first, second],
                 "diagnostics": { "summary": "fixes 1 error", "lines": [] },
             })
         );
