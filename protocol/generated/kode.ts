@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "81e156e583ff8dba005ca467daa0fe2a238c2ba9d24b65a6cb10404efd5f614d";
+export const SCHEMA_HASH = "c643d74db561d984e3a996b43f15fdfb00e694785e5108b201fda874741f74a4";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1297,6 +1297,8 @@ export type ErrorData =
     | { kind: "modelNotConfigured"; hint: string }
     /** The model did not answer, or gave no answer in text; the message has the reason. */
     | { kind: "modelFailed"; hint: string }
+    /** No git worktree can be made for the session; the message has the reason. */
+    | { kind: "worktreeUnavailable"; hint: string }
     /** The turn limit is zero: no prompt is taken. */
     | { kind: "chatDisabled"; hint: string }
     /** The session's journal cannot be read or written; the message has the system's words. */
@@ -2717,6 +2719,8 @@ export interface NewSessionParams {
     mode?: Mode;
     /** The name of the model profile, one of `agent/models/list`. */
     model?: string;
+    /** Whether it works in a new git worktree of the folder, at the newest commit. */
+    worktree?: boolean;
 }
 
 /** A session that has started. */
@@ -3743,6 +3747,20 @@ export interface SessionUsage {
     turns: TurnUsage[];
 }
 
+/** The git worktree that a session works in. */
+export interface SessionWorktree {
+    /** Its folder, as a `file:` URI. */
+    uri: Uri;
+    /** Its folder as a path. */
+    path: string;
+    /** The branch that was made for it. */
+    branch: string;
+    /** The commit that it began at. */
+    base: string;
+    /** The folder of the repository that it was made of, as a path. */
+    workspace: string;
+}
+
 /** A server that writes a session. */
 export interface SessionWriter {
     /** Its process; 0 when that is not known. */
@@ -3922,6 +3940,8 @@ export interface Snapshot {
     todos?: Todo[];
     /** The goal, and its progress; absent without one. */
     goal?: Goal;
+    /** The git worktree it works in; absent where it works in the workspace itself. */
+    worktree?: SessionWorktree;
     /** The prompts that wait for their turn, next first. */
     queue: QueuedPrompt[];
     /** The messages to the running turn, next first. */

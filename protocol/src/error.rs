@@ -71,6 +71,8 @@ pub enum ErrorKind {
     ModelNotConfigured,
     /// The model did not answer, or gave no answer in text; the message has the reason.
     ModelFailed,
+    /// No git worktree can be made for the session; the message has the reason.
+    WorktreeUnavailable,
     /// The turn limit is zero: no prompt is taken.
     ChatDisabled,
     /// The session's journal cannot be read or written; the message has the system's words.
@@ -145,6 +147,8 @@ pub mod code {
     pub const CHAT_DISABLED: i64 = -32025;
     /// [`ErrorKind::ModelFailed`](super::ErrorKind::ModelFailed).
     pub const MODEL_FAILED: i64 = -32026;
+    /// [`ErrorKind::WorktreeUnavailable`](super::ErrorKind::WorktreeUnavailable).
+    pub const WORKTREE_UNAVAILABLE: i64 = -32027;
 }
 
 impl ErrorKind {
@@ -170,6 +174,7 @@ impl ErrorKind {
             Self::InvalidParams { .. } => code::INVALID_PARAMS,
             Self::ModelNotConfigured => code::MODEL_NOT_CONFIGURED,
             Self::ModelFailed => code::MODEL_FAILED,
+            Self::WorktreeUnavailable => code::WORKTREE_UNAVAILABLE,
             Self::ChatDisabled => code::CHAT_DISABLED,
             Self::StorageFailure => code::STORAGE_FAILURE,
             Self::Corrupted { .. } => code::CORRUPTED,

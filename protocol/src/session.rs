@@ -32,6 +32,25 @@ pub struct NewSessionParams {
     /// The name of the model profile, one of `agent/models/list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Whether it works in a new git worktree of the folder, at the newest commit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub worktree: bool,
+}
+
+/// The git worktree that a session works in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionWorktree {
+    /// Its folder, as a `file:` URI.
+    pub uri: Uri,
+    /// Its folder as a path.
+    pub path: String,
+    /// The branch that was made for it.
+    pub branch: String,
+    /// The commit that it began at.
+    pub base: String,
+    /// The folder of the repository that it was made of, as a path.
+    pub workspace: String,
 }
 
 /// A session that has started.
@@ -98,6 +117,9 @@ pub struct Snapshot {
     /// The goal, and its progress; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<Goal>,
+    /// The git worktree it works in; absent where it works in the workspace itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<SessionWorktree>,
     /// The prompts that wait for their turn, next first.
     pub queue: Vec<QueuedPrompt>,
     /// The messages to the running turn, next first.

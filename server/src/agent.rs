@@ -29,6 +29,7 @@ use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::config::settings::SettingsPolicies;
 use kode_engine::tools::web_search::CurrentSearch;
+use tokio_util::sync::CancellationToken;
 
 use crate::connection::ClientConnection;
 pub(crate) use completion::candidates;
@@ -124,6 +125,26 @@ impl Agent {
         mode: Option<Mode>,
         model: Option<String>,
     ) -> Result<Arc<Session>, SessionError> {
+        let session = self.engine.new_session(self.beginning(folder, mode, model))?;
+        self.follow(&AttachedSession::Live(Arc::clone(&session)), 0, EventFilter::default());
+        Ok(session)
+    }
+
+    /// As [`Agent::new_session`], in a new git worktree of the workspace.
+    pub async fn new_session_in_worktree(
+        &self,
+        folder: Option<AbsPath>,
+        mode: Option<Mode>,
+        model: Option<String>,
+    ) -> Result<Arc<Session>, SessionError> {
+        let new = self.beginning(folder, mode, model);
+        let session = self.engine.new_session_in_worktree(new, &CancellationToken::new()).await?;
+        self.follow(&AttachedSession::Live(Arc::clone(&session)), 0, EventFilter::default());
+        Ok(session)
+    }
+
+    /// The options of a new session; without a folder those of the workspace, or else that of an open document.
+    fn beginning(&self, folder: Option<AbsPath>, mode: Option<Mode>, model: Option<String>) -> NewSession {
         let mut roots = match folder {
             Some(folder) => vec![folder],
             None => self.folders(),
@@ -133,13 +154,11 @@ impl Agent {
                 self.connection.documents.all().into_iter().find_map(|document| document.path?.parent()),
             );
         }
-        let session = self.engine.new_session(NewSession {
+        NewSession {
             roots,
             mode: mode.or(self.options.mode),
             model: model.or_else(|| self.options.profile.clone()),
-        })?;
-        self.follow(&AttachedSession::Live(Arc::clone(&session)), 0, EventFilter::default());
-        Ok(session)
+        }
     }
 
     /// The session of that id: the live one, one resumed from its journal, or one that is followed while another server

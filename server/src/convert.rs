@@ -36,6 +36,7 @@ use kode_engine::model::Usage;
 use kode_engine::model::models::Models;
 use kode_engine::model::provider::Provider;
 use kode_engine::permission::{BadRule, Deliveries, EditDelivery, EditDeliveryRule};
+use kode_engine::process::worktree::Worktree;
 use kode_engine::record::draft::PromptDraft;
 use kode_engine::record::event::{Bookmark, Channel, QueuedPrompt, RunState};
 use kode_protocol as wire;
@@ -157,6 +158,7 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         questions: snapshot.questions.into_iter().map(|asked| question::question(&id, asked)).collect(),
         todos: question::todos(&snapshot.todos),
         goal: snapshot.goal.map(goal::goal),
+        worktree: snapshot.worktree.as_ref().map(worktree),
         queue: snapshot.queue.into_iter().map(queued).collect(),
         steering: snapshot.steering.into_iter().map(queued).collect(),
         queue_paused: snapshot.queue_paused,
@@ -170,6 +172,16 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         context: snapshot.context.as_ref().map(context::context_use),
         trust_required: None,
         following: None,
+    }
+}
+
+fn worktree(worktree: &Worktree) -> wire::SessionWorktree {
+    wire::SessionWorktree {
+        uri: uri(&Target::File(worktree.path.clone())),
+        path: worktree.path.to_string(),
+        branch: worktree.branch.clone(),
+        base: worktree.base.clone(),
+        workspace: worktree.of.to_string(),
     }
 }
 

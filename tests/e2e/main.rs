@@ -57,6 +57,7 @@ mod resume;
 mod review;
 mod sandbox;
 mod schedules;
+mod session_worktrees;
 mod sessions;
 mod source;
 mod steering;

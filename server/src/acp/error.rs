@@ -86,6 +86,7 @@ pub(super) fn session(error: &SessionError) -> Error {
         }
         SessionError::NoFolder
         | SessionError::Running(_)
+        | SessionError::Worktree(_)
         | SessionError::Title(_)
         | SessionError::Declined { .. }
         | SessionError::Silent { .. }

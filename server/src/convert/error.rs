@@ -23,6 +23,7 @@ use kode_engine::config::settings::{SetError, SettingsError};
 use kode_engine::journal::lease::LeaseRefusal;
 use kode_engine::model::{ModelError, ModelErrorKind};
 use kode_engine::permission::PromptRespondError;
+use kode_engine::process::worktree::WorktreeError;
 use kode_protocol::{DeclineReason, ErrorData, ErrorKind};
 use tower_lsp::jsonrpc::{Error, ErrorCode};
 
@@ -131,6 +132,16 @@ pub(crate) fn session(error: SessionError) -> RequestError {
             ErrorKind::Corrupted { skipped },
             message,
             "Start a new session, or restore a copy of the journal and load it again. The damaged journal is kept.",
+        ),
+        SessionError::Worktree(WorktreeError::NotPlain { .. }) => failure(
+            ErrorKind::WorktreeUnavailable,
+            message,
+            "Turn the sandbox on, or start the session in the workspace itself.",
+        ),
+        SessionError::Worktree(_) => failure(
+            ErrorKind::WorktreeUnavailable,
+            message,
+            "Worktrees need a git repository with a commit. Start the session in the workspace itself.",
         ),
         SessionError::Mode(error) => mode(error),
         SessionError::Model(error) => model(&error),

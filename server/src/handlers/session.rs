@@ -34,9 +34,12 @@ pub(crate) async fn new(backend: &Backend, params: Params) -> Result<wire::NewSe
             Some(folder.ok_or_else(wrong)?)
         }
     };
-    let session = agent
-        .new_session(folder, params.mode.map(convert::mode_from_wire), params.model)
-        .map_err(error::session)?;
+    let mode = params.mode.map(convert::mode_from_wire);
+    let session = match params.worktree {
+        true => agent.new_session_in_worktree(folder, mode, params.model).await,
+        false => agent.new_session(folder, mode, params.model),
+    };
+    let session = session.map_err(error::session)?;
     Ok(wire::NewSessionResult {
         session_id: convert::session_id(session.id()),
         snapshot: snapshot(backend, &session, DEFAULT_ITEMS)?,

@@ -506,6 +506,31 @@ tests['what a file of the workspace asks for is shown, and approved as it was sh
   end)
 end
 
+tests['a conversation in a git worktree is started and merged by commands'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  local function git(...)
+    local command = { 'git', '-c', 'user.name=t', '-c', 'user.email=t@example.com', ... }
+    equal(vim.system(command, { cwd = world:path('') }):wait().code, 0, 'git')
+  end
+  git('init', '--quiet')
+  git('add', '.')
+  git('commit', '--quiet', '-m', 'begin')
+  world:serve({
+    { when = '^make', steps = { call('Write', { file_path = 'b.txt', content = 'new\n' }), say('It is made.') } },
+  })
+  world:start({ 'a.txt' })
+  world:open()
+  world:command('Kode worktree new make it')
+  world:wait_asked()
+  world:command('Kode allow')
+  world:wait_transcript('It is made.')
+  assert(world:lua("return require('kode').winbar()"):find('worktree', 1, true), 'the winbar says so')
+  assert(vim.uv.fs_stat(world:path('b.txt')) == nil, 'the workspace is as it was')
+  world:command('Kode worktree merge')
+  world:wait_transcript('1 file of the workspace is changed')
+  equal(World.read(world:path('b.txt')), 'new\n', 'the merged file')
+end
+
 tests['a command of the server answers in the transcript'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   world:serve({ say('Never asked.') })

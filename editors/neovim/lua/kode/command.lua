@@ -169,6 +169,27 @@ commands.new = {
   end,
 }
 
+commands.worktree = {
+  text = 'show the git worktree of the conversation; `merge` it into the workspace, or start a `new` one',
+  complete = fixed({ 'new', 'merge' }),
+  run = function(call)
+    local rest = call.text:match('^new%f[%s%z]%s*(.*)$')
+    if not rest then
+      return surface_of.with(function(surface)
+        surface:send(vim.trim('/worktree ' .. call.text))
+      end)
+    end
+    connection():new_session(function(session)
+      local surface = surface_of.all()[session.id]
+      surface_of.use(surface)
+      require('kode.layout').open(surface)
+      if rest ~= '' then
+        surface:send(rest)
+      end
+    end, nil, { worktree = true })
+  end,
+}
+
 commands.sessions = {
   text = 'choose a conversation; with words, one that has them',
   run = function(call)

@@ -478,9 +478,10 @@ end
 --- Begins a session.
 ---@param callback fun(session: kode.Session)
 ---@param failed? fun() Called without one, which is reported to the user.
-function Connection:new_session(callback, failed)
+---@param how? kode.NewSessionParams
+function Connection:new_session(callback, failed, how)
   self.beginning = self.beginning + 1
-  self:request('agent/session/new', {}, function(err, result)
+  self:request('agent/session/new', how or {}, function(err, result)
     self.beginning = self.beginning - 1
     if err then
       if failed then

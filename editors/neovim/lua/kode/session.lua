@@ -43,6 +43,7 @@
 ---@field questions kode.Question[]
 ---@field todos kode.Todo[]
 ---@field goal? kode.Goal
+---@field worktree? kode.SessionWorktree
 ---@field queue kode.QueuedPrompt[]
 ---@field steering kode.QueuedPrompt[]
 ---@field paused boolean
@@ -123,6 +124,7 @@ function Session:reset(snapshot)
   self.questions = snapshot.questions or {}
   self.todos = snapshot.todos or {}
   self.goal = snapshot.goal
+  self.worktree = snapshot.worktree
   self.queue = snapshot.queue
   self.steering = snapshot.steering or {}
   self.paused = snapshot.queuePaused or false

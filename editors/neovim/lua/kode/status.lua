@@ -100,6 +100,9 @@ local function figures(surface)
   -- A limit that ends the work soon counts more than the chosen mode and model.
   parts[1] = require('kode.limits').tightest(session)
   vim.list_extend(parts, { session.mode, model_name(surface) })
+  if session.worktree then
+    table.insert(parts, 1, 'worktree')
+  end
   if session.context_tokens and session.context_window and session.context_window > 0 then
     parts[#parts + 1] = ('%d%% full'):format(session.context_tokens * 100 / session.context_window)
   end

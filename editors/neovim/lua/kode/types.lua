@@ -862,6 +862,11 @@
 ---@field kind "modelFailed"
 ---@field hint string The next step, for people.
 
+--- No git worktree can be made for the session; the message has the reason.
+---@class kode.ErrorData.WorktreeUnavailable
+---@field kind "worktreeUnavailable"
+---@field hint string The next step, for people.
+
 --- The turn limit is zero: no prompt is taken.
 ---@class kode.ErrorData.ChatDisabled
 ---@field kind "chatDisabled"
@@ -903,6 +908,7 @@
 ---| kode.ErrorData.InvalidParams
 ---| kode.ErrorData.ModelNotConfigured
 ---| kode.ErrorData.ModelFailed
+---| kode.ErrorData.WorktreeUnavailable
 ---| kode.ErrorData.ChatDisabled
 ---| kode.ErrorData.StorageFailure
 ---| kode.ErrorData.Corrupted
@@ -2004,6 +2010,7 @@
 ---@field workspaceFolder? kode.Uri The folder to work in, as a `file:` URI; without it the workspace's own folders.
 ---@field mode? kode.Mode The mode to begin in.
 ---@field model? string The name of the model profile, one of `agent/models/list`.
+---@field worktree? boolean Whether it works in a new git worktree of the folder, at the newest commit.
 
 --- A session that has started.
 ---@class kode.NewSessionResult
@@ -2640,6 +2647,14 @@
 ---@field models kode.ModelUsage[] By model, in the order of their names.
 ---@field turns kode.TurnUsage[] By turn, oldest first; only the newest are listed.
 
+--- The git worktree that a session works in.
+---@class kode.SessionWorktree
+---@field uri kode.Uri Its folder, as a `file:` URI.
+---@field path string Its folder as a path.
+---@field branch string The branch that was made for it.
+---@field base string The commit that it began at.
+---@field workspace string The folder of the repository that it was made of, as a path.
+
 --- A server that writes a session.
 ---@class kode.SessionWriter
 ---@field pid integer Its process; 0 when that is not known.
@@ -2759,6 +2774,7 @@
 ---@field questions? kode.Question[] The questions of the model that wait for the user, oldest first.
 ---@field todos? kode.Todo[] The todo list.
 ---@field goal? kode.Goal The goal, and its progress; absent without one.
+---@field worktree? kode.SessionWorktree The git worktree it works in; absent where it works in the workspace itself.
 ---@field queue kode.QueuedPrompt[] The prompts that wait for their turn, next first.
 ---@field steering? kode.QueuedPrompt[] The messages to the running turn, next first.
 ---@field queuePaused? boolean Whether the queue waits for a person, see `queue_changed`.

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "81e156e583ff8dba005ca467daa0fe2a238c2ba9d24b65a6cb10404efd5f614d"
+M.schema_hash = "c643d74db561d984e3a996b43f15fdfb00e694785e5108b201fda874741f74a4"
 
 return M

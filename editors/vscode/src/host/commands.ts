@@ -65,6 +65,7 @@ const COMMANDS: Record<string, Handler> = {
     "kode.chat.focusLastMessage": ({ chat }) => chat.show({ name: "focusLastMessage" }),
 
     "kode.session.new": ({ chat }) => chat.show({ name: "newSession" }),
+    "kode.session.newInWorktree": ({ chat }) => chat.show({ name: "newSession", worktree: true }),
     "kode.session.newInEditor": ({ chat }) => chat.openInEditor(undefined),
     "kode.session.list": ({ chat }) => chat.show({ name: "showSessions" }),
     "kode.session.mode": ({ chat }) => chat.show({ name: "chooseMode" }),

@@ -315,8 +315,8 @@ export interface StateMessage {
 export type Command =
     /** The prompt is to get the focus. */
     | { name: "focusInput" }
-    /** A new session is to be shown. */
-    | { name: "newSession" }
+    /** A new session is to be shown; in a git worktree of its own if it says so. */
+    | { name: "newSession"; worktree?: true }
     /** This session is to be shown; at an item, if there is one. */
     | { name: "showSession"; sessionId: SessionId }
     /** The list of sessions is to be shown. */

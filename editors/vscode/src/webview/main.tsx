@@ -16,6 +16,7 @@ import { openList, refreshList, tellList } from "./app/list.ts";
 import { addPart, type KeptPrompt, put, restore, saveDraft, unsaved } from "./app/drafts.ts";
 import { loadModels } from "./app/models.ts";
 import { ask, handInWaiting } from "./app/prompt.ts";
+import { ensureSession } from "./app/sessionStore.ts";
 import { loaded, loadSession, showNewSession, showSession, takeEvent } from "./app/sessions.ts";
 import { redraw } from "./markdown/drawn.ts";
 import { Markdown } from "./markdown/Markdown.tsx";
@@ -77,6 +78,7 @@ function takeCommand(command: Command): void {
             break;
         case "newSession":
             showNewSession(app);
+            if (command.worktree) void app.attempt(() => ensureSession(app, { worktree: true }));
             break;
         case "showSession":
             void showSession(app, command.sessionId);

@@ -171,7 +171,8 @@ impl ContextBuilder {
         let state = self.core.state();
         let prompt = |further: &str| {
             let (assignment, most) = (conversation.assignment.as_ref(), needs::overview_tokens(room));
-            system_prompt(&state, assignment, instructions, (&servers, further), most)
+            let place = (assignment, self.gate.isolation());
+            system_prompt(&state, place, instructions, (&servers, further), most)
         };
         if !by_need {
             return (prompt(""), tools);

@@ -16,6 +16,7 @@ mod hunk_lines;
 mod hunk_reports;
 mod intents;
 pub(crate) mod look;
+pub(crate) mod merge;
 mod news;
 mod proposal;
 mod removal;
@@ -145,7 +146,9 @@ impl Edits {
     pub(crate) fn new(parts: &EditsParts<'_>, ledger: Ledger, blobs: Blobs) -> Arc<Self> {
         let feed = Arc::new(Feed::default());
         ledger.targets().for_each(|target| feed.follow(target));
-        let roots = parts.core.state().roots.clone();
+        let roots = parts.workspace.roots().to_vec();
+        // A worktree is merged into the workspace.
+        let outer = parts.gate.isolation().map(|isolation| isolation.outer().roots().to_vec());
         Arc::new(Self {
             core: Arc::clone(parts.core),
             workspace: Arc::clone(parts.workspace),
@@ -155,7 +158,10 @@ impl Edits {
             editor: Arc::clone(parts.editor),
             book: Mutex::new(EditBook { ledger, ..EditBook::default() }),
             feed,
-            shadow: Arc::new(Shadow::new(roots, blobs.clone(), ShadowLimits::default())),
+            shadow: Arc::new(
+                Shadow::new(roots, blobs.clone(), ShadowLimits::default())
+                    .restoring_in(&outer.unwrap_or_default()),
+            ),
             blobs,
             writing: tokio::sync::Mutex::default(),
             resolving: Arc::default(),

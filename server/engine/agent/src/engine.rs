@@ -10,6 +10,7 @@ mod opened;
 mod relay;
 mod transfer;
 mod unstored;
+mod worktrees;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -45,6 +46,7 @@ use kode_model::models::{CurrentModels, Models, Pointer};
 use kode_permission::Deliveries;
 use kode_permission::rules::SettingsProblem;
 use kode_process::shell::{MAX_TASKS_OVERALL, Outputs, Secrets, Shell, Tasks};
+use kode_process::worktree::Worktree;
 use kode_record::event::EventLog;
 use kode_record::observer::SessionObserver;
 use kode_record::record::Record;
@@ -57,6 +59,7 @@ use kode_tool::{Registry, ToolSource, ToolSources};
 use lease::{FollowedSessions, PreparationGuard, Preparations, unbroken};
 use opened::{OpenedSession, in_background, is_absent, open_session};
 use unstored::{StoredBeginning, UnstoredSessions};
+use worktrees::SessionPlace;
 
 pub use crate::history::relay::RelayError;
 pub use crate::sessions::SessionError;
@@ -306,6 +309,16 @@ impl Engine {
     /// # Errors
     /// [`SessionError`]: no folder, no such model, a mode that is switched off, or no place for the journal.
     pub fn new_session(&self, new: NewSession) -> Result<Arc<Session>, SessionError> {
+        self.begin_session(SessionId::generate(), new, None)
+    }
+
+    /// As [`Self::new_session`], under this id and in this worktree, which is there.
+    fn begin_session(
+        &self,
+        id: SessionId,
+        new: NewSession,
+        worktree: Option<Worktree>,
+    ) -> Result<Arc<Session>, SessionError> {
         let cwd = new.roots.first().cloned().ok_or(SessionError::NoFolder)?;
         // First of all: they are read while the session begins.
         let _read_meanwhile = self.extensions(&new.roots);
@@ -315,10 +328,9 @@ impl Engine {
             None => self.model_of(&beginning),
         };
         let mode = beginning.mode(new.mode)?;
-        let id = SessionId::generate();
         let (session, forked_from) = (id.clone(), None);
         let (roots, cwd_of_it, mode) = (new.roots, cwd.clone(), mode.into());
-        let record = Record::Opened { session, roots, cwd: cwd_of_it, mode, model, forked_from };
+        let record = Record::Opened { session, roots, cwd: cwd_of_it, mode, model, forked_from, worktree };
         let path = self.folder(&cwd).join(id.as_str()).join(JOURNAL);
         let (stored, refusal) = self.store(&path, &record)?;
         let StoredBeginning { journal, blobs, shelf } = stored;
@@ -407,7 +419,7 @@ impl Engine {
         let (path, folder) = self.stored_journal(folders, id)?;
         let (disk, beginning) = (Arc::clone(&self.disk), self.beginning_there(id, folder).await?);
         let open = move |path: &Path| open_session(&disk, path, &beginning, since, &report);
-        let opened = in_background(path, open).await?;
+        let opened = self.with_worktree(in_background(path, open).await?).await;
         let preparing = self.prepare(id);
         Ok(LoadedSession::Opened(self.start(opened), preparing))
     }
@@ -476,7 +488,8 @@ impl Engine {
     fn beginning_in(&self, id: &SessionId, folder: &AbsPath) -> Result<Record, SessionError> {
         let (mode, model) = self.beginning_of(folder)?;
         let (roots, cwd, mode) = (vec![folder.clone()], folder.clone(), mode.into());
-        Ok(Record::Opened { session: id.clone(), roots, cwd, mode, model, forked_from: None })
+        let (session, forked_from, worktree) = (id.clone(), None, None);
+        Ok(Record::Opened { session, roots, cwd, mode, model, forked_from, worktree })
     }
 
     /// The journal of a stored session of the folders, and that of them in which it was started.
@@ -526,6 +539,7 @@ impl Engine {
             .with_languages(
                 self.languages.of(&state.roots, &self.secrets, &|| self.policies.of(&state.roots)),
             );
+        let SessionPlace { workspace, isolation, policy } = self.place_of(&state, Arc::new(workspace));
         let outputs = AbsPath::new(journal.path().with_file_name(OUTPUT)).ok();
         let tasks = Tasks::new(outputs.map(Outputs::new).map(Arc::new), Arc::clone(&self.background));
         // Rules that were good once are good still.
@@ -533,17 +547,18 @@ impl Engine {
         let lease = Lease::beside(journal.path());
         let servers = self.servers(&state.roots);
         let parts = SessionParts {
-            workspace: Arc::new(workspace),
             shell: Arc::new(
-                Shell::new(state.cwd.clone()).withholding(self.secrets.clone()).with_tasks(Arc::new(tasks)),
+                Shell::new(workspace.cwd()).withholding(self.secrets.clone()).with_tasks(Arc::new(tasks)),
             ),
+            workspace,
+            isolation,
             tools: Arc::new(self.tools.with_source(self.tool_source(&servers))),
             servers,
             models: self.models.clone(),
             journal,
             blobs,
             deliveries: own.unwrap_or_else(|| self.deliveries.clone()),
-            policy: self.policies.of(&state.roots),
+            policy,
             hooks: Arc::clone(&lock(&self.hooks)),
             extensions: self.extensions(&state.roots),
             concurrency: self.concurrency.load(Ordering::Relaxed),

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::runtime::Handle;
 
+use crate::conversation::WorktreeIsolation;
 use crate::core::{Core, lock};
 use kode_base::blocking;
 use kode_base::paths::AbsPath;
@@ -41,6 +42,8 @@ pub struct Gatekeeper {
     shell: Arc<Shell>,
     tools: Arc<Registry>,
     source: Arc<dyn PolicySource>,
+    /// The worktree that the session works in; `None` for the workspace itself.
+    isolation: Option<Arc<WorktreeIsolation>>,
     deliveries: Mutex<Arc<Deliveries>>,
     /// The session's own folders, links resolved, which may be read without a question.
     own: Vec<AbsPath>,
@@ -100,7 +103,7 @@ impl Gatekeeper {
     pub(crate) fn new(
         core: &Arc<Core>,
         (workspace, shell, tools): (&Arc<Workspace>, &Arc<Shell>, &Arc<Registry>),
-        source: Arc<dyn PolicySource>,
+        (source, isolation): (Arc<dyn PolicySource>, Option<Arc<WorktreeIsolation>>),
         deliveries: Deliveries,
     ) -> Arc<Self> {
         let own = shell.tasks().outputs().map(|outputs| outputs.folder().clone());
@@ -110,6 +113,7 @@ impl Gatekeeper {
             shell: Arc::clone(shell),
             tools: Arc::clone(tools),
             source,
+            isolation,
             deliveries: Mutex::new(Arc::new(deliveries)),
             // Resolved now: a link that changes later does not move the session's own folders.
             own: own.into_iter().map(|folder| real_on_disk(&folder)).collect(),
@@ -120,6 +124,11 @@ impl Gatekeeper {
             extension_requests: Mutex::default(),
             announced: Mutex::default(),
         })
+    }
+
+    /// The worktree that the session works in; `None` for the workspace itself.
+    pub(crate) fn isolation(&self) -> Option<&Arc<WorktreeIsolation>> {
+        self.isolation.as_ref()
     }
 
     /// The source of the policy.

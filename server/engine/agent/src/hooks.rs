@@ -27,6 +27,7 @@ use crate::core::environment::Environment;
 use crate::extensions::SessionExtensions;
 use crate::gate::Gatekeeper;
 use crate::models::SessionModels;
+use kode_base::paths::AbsPath;
 use state::HookState;
 
 pub use in_process::{HookCall, HookChain, HookLayer, PostUpdate, PreCallDecision, ToolHook};
@@ -70,5 +71,14 @@ impl HookRunner {
             extensions: Arc::clone(parts.extensions),
             state: HookState::new(chain, start),
         })
+    }
+
+    /// The folder of the project that hooks run in. That of the workspace, also for a session in a worktree: the user has approved
+    /// the scripts there.
+    fn project(&self) -> AbsPath {
+        match self.gate.isolation() {
+            Some(isolation) => isolation.outer().cwd(),
+            None => self.environment.workspace.cwd(),
+        }
     }
 }

@@ -174,9 +174,9 @@ impl InstructionLoader {
     ) -> Option<FolderInstructions> {
         let (file, agent) = (target.file()?, conversation.agent());
         let places = match conversation.isolation() {
-            None => self.memory_places(),
-            Some(isolation) => {
-                let workspace = &isolation.workspace;
+            None if self.gate.isolation().is_none() => self.memory_places(),
+            isolation => {
+                let workspace = isolation.map_or(&self.environment.workspace, |own| &own.workspace);
                 self.memory_places_in(workspace.cwd(), workspace.roots().to_vec())
             }
         };

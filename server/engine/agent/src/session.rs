@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::context::{ContextBuilder, ContextBuilderParts};
+use crate::conversation::WorktreeIsolation;
 use crate::core::Core;
 use crate::core::editor::EditorMemo;
 use crate::core::environment::Environment;
@@ -89,6 +90,8 @@ pub struct Session {
 /// The parts that a session is made from.
 pub(crate) struct SessionParts {
     pub(crate) workspace: Arc<Workspace>,
+    /// Its isolation in a worktree, where it works in one.
+    pub(crate) isolation: Option<Arc<WorktreeIsolation>>,
     pub(crate) shell: Arc<Shell>,
     pub(crate) tools: Arc<Registry>,
     pub(crate) servers: Arc<dyn McpServers>,
@@ -287,7 +290,7 @@ impl Session {
     /// The workspace folders.
     #[must_use]
     pub fn roots(&self) -> Vec<AbsPath> {
-        self.services.environment.workspace.roots().to_vec()
+        self.services.core.state().roots.clone()
     }
 
     /// The folder in which relative paths and commands start.
@@ -487,7 +490,8 @@ fn services(parts: SessionParts, start: StartSource) -> (Arc<Services>, NewestBa
     let environment = Environment { workspace, shell, tools };
     let core = Arc::new(Core::new(state, journal, events));
     let Environment { workspace, shell, tools } = &environment;
-    let gate = Gatekeeper::new(&core, (workspace, shell, tools), parts.policy, parts.deliveries);
+    let policy = (parts.policy, parts.isolation);
+    let gate = Gatekeeper::new(&core, (workspace, shell, tools), policy, parts.deliveries);
     let requests = UserRequests::new(&core);
     let editor = Arc::new(EditorMemo::default());
     let edits =

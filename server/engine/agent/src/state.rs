@@ -37,6 +37,7 @@ use kode_config::hooks::declared::{TurnHooks, take_in};
 use kode_journal::{BlobId, Shelf};
 use kode_model::{Block, Message, Usage};
 use kode_permission::Grant;
+use kode_process::worktree::Worktree;
 use kode_record::draft::PromptDraft;
 use kode_record::event::{Event, Item, ItemBody, RunState, TurnEnd};
 use kode_record::goal::Goal;
@@ -64,6 +65,9 @@ pub struct SessionState {
     pub roots: Vec<AbsPath>,
     /// The folder that relative paths and commands start in.
     pub cwd: AbsPath,
+    /// The worktree it works in; `None` for the workspace itself.
+    #[serde(default)]
+    pub worktree: Option<Worktree>,
     /// Its title.
     pub title: SessionTitle,
     /// Its mode, model, effort, style and delivery.
@@ -117,13 +121,16 @@ impl SessionState {
     /// The state of a session that begins with `record`; `None` for any other record than [`Record::Opened`].
     #[must_use]
     pub fn open(record: &Record) -> Option<Self> {
-        let Record::Opened { session, roots, cwd, mode, model, forked_from } = record else { return None };
+        let Record::Opened { session, roots, cwd, mode, model, forked_from, worktree } = record else {
+            return None;
+        };
         Some(Self {
             id: session.clone(),
             forked_from: forked_from.clone(),
             archived: false,
             roots: roots.clone(),
             cwd: cwd.clone(),
+            worktree: worktree.clone(),
             title: SessionTitle::default(),
             config: SessionConfig::new(mode, model.clone()),
             main: Thread::default(),

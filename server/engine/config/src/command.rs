@@ -88,6 +88,7 @@ pub enum BuiltInId {
     Tasks,
     Todos,
     Trust,
+    Worktree,
 }
 
 impl BuiltInCommand {

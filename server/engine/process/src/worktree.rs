@@ -1,4 +1,4 @@
-//! A git worktree that a sub-agent works in by itself: made for it, and removed when nothing came of it.
+//! A git worktree that a session or sub-agent works in by itself: made for it, and removed when nothing came of it.
 //!
 //! Rule: changes in a worktree are never removed from here; git itself is asked whether there is anything, and
 //! asked again when no other process can reach it any more. Worktrees lie outside the repository, in a folder that outlives
@@ -6,6 +6,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "it moves and removes worktrees")]
 
+pub mod changes;
 #[cfg(test)]
 mod tests;
 
@@ -118,14 +119,14 @@ pub enum WorktreeEnd {
 }
 
 impl Worktree {
-    /// Makes a worktree of the newest commit for a sub-agent. One that was removed meanwhile is made again with the branch it
+    /// Makes a worktree of the newest commit for the session or sub-agent of this id. One that was removed meanwhile is made again with the branch it
     /// had, if that is still there.
     ///
     /// # Errors
     /// [`WorktreeError`]; a partial worktree is removed again.
     pub async fn make(
         making: WorktreeSpec<'_>,
-        agent: &AgentId,
+        id: &str,
         cancel: &CancellationToken,
     ) -> Result<Self, WorktreeError> {
         let folder = making.cwd.clone();
@@ -144,7 +145,7 @@ impl Worktree {
         let folder = real
             .await
             .map_err(|error| WorktreeError::Failed { path: folder.clone(), reason: error.to_string() })?;
-        let (path, branch) = (folder.join(agent.as_str()), format!("{BRANCHES}{agent}"));
+        let (path, branch) = (folder.join(id), format!("{BRANCHES}{id}"));
         let worktree = Self {
             path: path.clone(),
             of: repository.top.clone(),
@@ -227,9 +228,17 @@ impl Worktree {
         let sandbox = sandbox.transpose().map_err(|error| error.to_string())?;
         let sandbox = sandbox.map(|sandbox| Arc::new(sandbox.for_checkouts()));
         let runner = GitRunner { shell, sandbox, limit: LIMIT };
+        match self.look(&runner).await? {
+            WorktreeEnd::Removed => self.remove(&runner, &folder).await.map(|()| WorktreeEnd::Removed),
+            kept => Ok(kept),
+        }
+    }
+
+    /// The changes in it; [`WorktreeEnd::Removed`] where there are none.
+    async fn look(&self, runner: &GitRunner<'_>) -> Result<WorktreeEnd, String> {
         let never = CancellationToken::new();
         let (base, branch) = (quote(&self.base), quote(&self.branch));
-        // Its sub-agent may have left the branch for another commit.
+        // The branch may have been left for another commit.
         let look = format!(
             "changed=$({GIT} status --porcelain) || exit 1; \
              left=$({GIT} rev-parse --verify --quiet refs/heads/{branch} || {GIT} rev-parse HEAD); \
@@ -247,7 +256,6 @@ impl Worktree {
         if head != self.base || files > 0 || commits > 0 {
             return Ok(WorktreeEnd::Kept { branch: checked_out, commits, files, size });
         }
-        self.remove(&runner, &folder).await?;
         Ok(WorktreeEnd::Removed)
     }
 
@@ -289,6 +297,19 @@ impl Worktree {
              working directory is `{cwd}`. What is not committed in the workspace itself (`{}`) is not in it. The workspace you \
              may read and not change; whoever called you gets what you leave in the worktree, committed or not. Where a path of \
              the task lies in the workspace, take the same file of your worktree.",
+            self.branch,
+            short(&self.base),
+            self.of,
+        )
+    }
+
+    /// The text about it for the session that works in it.
+    pub fn note_of_session(&self) -> String {
+        format!(
+            "# Your worktree\nThis session works in a git worktree of its own, on the branch `{}`, which begins at the commit {}. \
+             Uncommitted changes of the workspace (`{}`) are not in it. You may read the workspace and not change it; the user \
+             takes your changes over with `/worktree merge`, committed or not. Where a path of the user lies in the workspace, \
+             take the same file of your worktree.",
             self.branch,
             short(&self.base),
             self.of,

@@ -53,6 +53,9 @@ pub enum Record {
         /// The session it was forked from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         forked_from: Option<SessionId>,
+        /// The worktree it works in, where that is not the workspace itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worktree: Option<Worktree>,
     },
     /// A prompt waits behind a running turn.
     Queued {

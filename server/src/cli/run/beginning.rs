@@ -28,6 +28,7 @@ use kode_engine::record::event::ItemBody;
 use kode_engine::text::host::NoEditor;
 use kode_engine::tools::web_search::CurrentSearch;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::cli::{ModelArgs, terminal, working_directory};
 use crate::display::printable;
@@ -57,6 +58,9 @@ pub(in crate::cli) struct SessionArgs {
     /// Continue in a copy of that session
     #[arg(long, help_heading = "Session")]
     fork: bool,
+    /// Work in a new git worktree of the folder, at its newest commit
+    #[arg(long, conflicts_with_all = ["continue", "resume", "fork", "ephemeral"], help_heading = "Session")]
+    worktree: bool,
     /// Do not store the session
     #[arg(long, conflicts_with_all = ["continue", "resume", "fork"], help_heading = "Session")]
     ephemeral: bool,
@@ -240,8 +244,11 @@ pub(in crate::cli) async fn begin(
     anyhow::ensure!(!args.fork || !is_new, "--fork needs a session to copy: add --continue or --resume ID");
     let session = match is_new {
         true => {
-            let session =
-                engine.new_session(NewSession { roots: vec![cwd], mode: args.mode, model: profile })?;
+            let new = NewSession { roots: vec![cwd], mode: args.mode, model: profile };
+            let session = match args.worktree {
+                true => engine.new_session_in_worktree(new, &CancellationToken::new()).await?,
+                false => engine.new_session(new)?,
+            };
             // Fail before the first turn, so that no session is left behind.
             let named = session.snapshot(0).model;
             if let Err(error) = engine.models().profile(&named) {

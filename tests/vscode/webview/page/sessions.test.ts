@@ -3,6 +3,7 @@
 // Rule: a page that is thrown away and loaded again shows the same.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import test from "node:test";
 import { isDeepStrictEqual } from "node:util";
 
@@ -56,6 +57,26 @@ async function seen(chat: ChatPage): Promise<unknown> {
         foot: await chat.page.locator(".composer-foot").innerText(),
     };
 }
+
+test("a session in a git worktree is begun by a command and merged by a button", () =>
+    inWorld({ programs: [changing("^change", "a.txt", { 2: "line two" }, "Changed.")] }, async ({ chat, project }) => {
+        project.write("a.txt", numbered(3));
+        const git = (...words: string[]) =>
+            execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.com", ...words], { cwd: project.workspace });
+        git("init", "--quiet");
+        git("add", ".");
+        git("commit", "--quiet", "-m", "begin");
+        await chat.command({ name: "newSession", worktree: true });
+        const part = chat.page.locator(".dock-part.worktree");
+        await part.locator("text=kode-ls/ses_").waitFor();
+        await chat.say("change");
+        await chat.page.locator(".permission button", { hasText: "Allow" }).first().click();
+        await chat.page.locator("text=Changed.").waitFor();
+        assert.equal(project.read("a.txt"), numbered(3));
+        await part.locator("text=Merge").click();
+        await chat.page.locator("text=1 file of the workspace is changed, to be reviewed").waitFor();
+        assert.equal(project.read("a.txt"), numbered(3).replace("line 2", "line two"));
+    }));
 
 test("a page that is loaded again shows the same: rows, dock, draft, figures", () =>
     inWorld(

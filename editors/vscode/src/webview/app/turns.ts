@@ -1,4 +1,4 @@
-// The actions on an ended turn: ask again, continue, copy its answer, compact, remove the goal.
+// The actions on an ended turn: ask again, continue, copy its answer, compact, remove the goal, merge the worktree.
 //
 // Rule: nothing that was done is undone by asking again: the files stay. A prompt that came to nothing is taken back before it is
 // asked again, so that it is in the conversation once.
@@ -50,6 +50,11 @@ export function copyAnswer(app: App, text: string): void {
 /** Removes the goal of the session, also while a turn works for it. */
 export function removeGoal(app: App): void {
     void app.attempt(() => start(app, "/goal clear"));
+}
+
+/** Takes the changes in the session's worktree over into the workspace, once no turn runs. */
+export function mergeWorktree(app: App): void {
+    void app.attempt(() => start(app, "/worktree merge"));
 }
 
 /** Compacts the conversation now. */

@@ -109,6 +109,8 @@ export interface SessionView {
     readonly todos: NonNullable<Snapshot["todos"]>;
     /** The goal with its progress; absent without one. */
     readonly goal: Goal | undefined;
+    /** The git worktree it works in; absent where it works in the workspace itself. */
+    readonly worktree: Snapshot["worktree"];
     readonly queue: Snapshot["queue"];
     readonly steering: Snapshot["queue"];
     readonly queuePaused: boolean;
@@ -162,6 +164,7 @@ export function sessionOf(snapshot: Snapshot): SessionView {
         questions: snapshot.questions ?? [],
         todos: snapshot.todos ?? [],
         goal: snapshot.goal,
+        worktree: snapshot.worktree,
         queue: snapshot.queue,
         steering: snapshot.steering ?? [],
         queuePaused: snapshot.queuePaused ?? false,

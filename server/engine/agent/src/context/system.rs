@@ -4,12 +4,15 @@
 //! date that moves on or a list in another order would make every cached prompt worthless. Its parts always come in one
 //! order.
 
+use std::sync::Arc;
+
 use super::needs;
-use crate::conversation::Assignment;
+use crate::conversation::{Assignment, WorktreeIsolation};
 use crate::instructions::Instructions;
 use crate::state::SessionState;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
+use kode_process::worktree::Worktree;
 
 const BASE_PROMPT: &str = include_str!("../prompts/base.md");
 const CODING_PROMPT: &str = include_str!("../prompts/coding.md");
@@ -44,18 +47,18 @@ impl SystemPrompt {
 }
 
 /// The system prompt of a session's own conversation, or of a sub-agent with an assignment. `servers` is what MCP servers say
-/// of themselves, `further` the tools that can be asked for, `overview` the most tokens of the project's
+/// of themselves, `of_session` the worktree that the session works in, `further` the tools that can be asked for, `overview` the most tokens of the project's
 /// overview.
 pub(super) fn system_prompt(
     state: &SessionState,
-    assignment: Option<&Assignment>,
+    (assignment, of_session): (Option<&Assignment>, Option<&Arc<WorktreeIsolation>>),
     instructions: &Instructions,
     (servers, further): (&str, &str),
     overview: Option<u64>,
 ) -> SystemPrompt {
     let overview =
         overview.map(|tokens| needs::cut(&instructions.overview, tokens, "List folders for the rest."));
-    let isolation = assignment.and_then(|assignment| assignment.isolation.as_ref());
+    let isolation = assignment.and_then(|assignment| assignment.isolation.as_ref()).or(of_session);
     let elsewhere = isolation.map(|isolation| isolation.workspace.cwd());
     let mut facts = SystemFacts {
         cwd: &state.cwd,
@@ -63,11 +66,14 @@ pub(super) fn system_prompt(
         date: started(state),
         branch: instructions.branch.as_deref(),
         overview: overview.as_deref().unwrap_or(&instructions.overview),
+        worktree: None,
     };
     if let (Some(isolation), Some(cwd)) = (isolation, &elsewhere) {
         // Files of the workspace may be missing in a worktree.
         let (branch, overview) = (Some(isolation.worktree.branch.as_str()), "");
-        facts = SystemFacts { cwd, roots: isolation.workspace.roots(), branch, overview, ..facts };
+        // A sub-agent with one of its own reads about it in its task.
+        let worktree = assignment.is_none().then_some(&isolation.worktree);
+        facts = SystemFacts { cwd, roots: isolation.workspace.roots(), branch, overview, worktree, ..facts };
     }
     let prompt = compose(
         &facts,
@@ -86,6 +92,8 @@ struct SystemFacts<'a> {
     date: jiff::civil::Date,
     branch: Option<&'a str>,
     overview: &'a str,
+    /// The worktree of the session's own conversation.
+    worktree: Option<&'a Worktree>,
 }
 
 fn compose(
@@ -170,6 +178,9 @@ fn environment(facts: &SystemFacts<'_>) -> String {
     }
     if let Some(branch) = facts.branch {
         lines.push(format!("Git branch when the session began: {branch}"));
+    }
+    if let Some(worktree) = facts.worktree {
+        lines.push(format!("\n{}", worktree.note_of_session()));
     }
     if !facts.overview.is_empty() {
         lines.push(format!("\n{}", facts.overview));

@@ -1,4 +1,5 @@
-//! The isolation of a sub-agent that works in a git worktree of its own: the files it sees, and its policy and sandbox.
+//! The isolation of a session or sub-agent that works in a git worktree of its own: the files it sees, and its policy and
+//! sandbox.
 //!
 //! Rule: in its worktree it may do what it might do in the workspace; the workspace it may read and never change, whatever
 //! rules and modes allow.
@@ -19,8 +20,10 @@ use kode_process::sandbox::Sandbox;
 use kode_process::worktree::Worktree;
 use kode_text::workspace::Workspace;
 
-/// The isolation of a sub-agent.
+/// The isolation of a session or sub-agent.
 pub(crate) struct WorktreeIsolation {
+    /// Its name in a refusal.
+    subject: &'static str,
     /// Its worktree.
     pub(crate) worktree: Worktree,
     /// The files as it sees them: the folders of the workspace, as they are in the worktree.
@@ -36,19 +39,35 @@ pub(crate) struct WorktreeIsolation {
 impl WorktreeIsolation {
     /// The isolation of a sub-agent in that worktree, called by a conversation that sees the files of `caller`.
     pub(crate) fn new(workspace: &Arc<Workspace>, caller: &Arc<Workspace>, worktree: Worktree) -> Self {
-        let within = |folder: &AbsPath| worktree.place_of(&real_on_disk(folder));
-        let whole = || worktree.path.clone();
-        let cwd = within(&caller.cwd()).unwrap_or_else(whole);
-        let mut roots: Vec<_> = caller.roots().iter().filter_map(within).collect();
-        if roots.is_empty() {
-            roots.push(whole());
-        }
-        for root in workspace.real_roots() {
-            within(root).iter().for_each(|copy| ignore_files::count_in_copy(copy, root));
-        }
-        let own = Arc::new(workspace.elsewhere(roots, cwd));
+        let own = Arc::new(in_worktree(workspace, caller, &worktree));
         let outside = [Arc::clone(workspace), Arc::clone(caller)];
-        Self { worktree, workspace: own, outside, sandbox: Mutex::default(), in_force: Mutex::default() }
+        Self::of("this sub-agent", worktree, own, outside)
+    }
+
+    /// The isolation of a session of that workspace. `saves` says whether open documents are saved before its commands run.
+    pub(crate) fn of_session(workspace: &Arc<Workspace>, worktree: Worktree, saves: bool) -> Self {
+        let own = in_worktree(workspace, workspace, &worktree).saving_before_commands(saves);
+        Self::of("this session", worktree, Arc::new(own), [Arc::clone(workspace), Arc::clone(workspace)])
+    }
+
+    fn of(
+        subject: &'static str,
+        worktree: Worktree,
+        workspace: Arc<Workspace>,
+        outside: [Arc<Workspace>; 2],
+    ) -> Self {
+        let (sandbox, in_force) = (Mutex::default(), Mutex::default());
+        Self { subject, worktree, workspace, outside, sandbox, in_force }
+    }
+
+    /// The sandbox of the workspace as it was when a policy was last made; `None` without one.
+    pub(crate) fn outer_sandbox(&self) -> Option<Arc<Sandbox>> {
+        lock(&self.sandbox).as_ref().map(|(outer, _)| Arc::clone(outer))
+    }
+
+    /// The workspace that the worktree was made of.
+    pub(crate) fn outer(&self) -> &Arc<Workspace> {
+        &self.outside[0]
     }
 
     /// The view of the workspace as seen from the worktree.
@@ -74,8 +93,8 @@ impl WorktreeIsolation {
         let instead =
             own.map(|own| format!("; the same file of the worktree is `{own}`")).unwrap_or_default();
         Some(Verdict::deny(format!(
-            "this sub-agent works in the worktree `{}` and does not change the workspace itself{instead}",
-            self.worktree.path
+            "{} works in the worktree `{}` and does not change the workspace itself{instead}",
+            self.subject, self.worktree.path
         )))
     }
 
@@ -113,7 +132,15 @@ impl WorktreeIsolation {
         {
             return Arc::clone(own);
         }
-        let mut policy = Policy::clone(&outer.policy);
+        let policy = Arc::new(self.policy(&outer.policy));
+        let own = Arc::new(outer.elsewhere(policy, &self.workspace.cwd()));
+        *known = Some((Arc::clone(outer), Arc::clone(&own)));
+        own
+    }
+
+    /// The policy in the worktree, made from that of the workspace.
+    pub(crate) fn policy(&self, outer: &Policy) -> Policy {
+        let mut policy = Policy::clone(outer);
         let moved = policy.rules.iter().filter_map(|rule| {
             let root = self.worktree.place_of(&real_on_disk(rule.root.as_ref()?))?;
             Some(PlacedRule { root: Some(root), ..rule.clone() })
@@ -126,8 +153,21 @@ impl WorktreeIsolation {
                 Err(error) => policy.confinement = Confinement::Missing(error.to_string()),
             }
         }
-        let own = Arc::new(outer.elsewhere(Arc::new(policy), &self.workspace.cwd()));
-        *known = Some((Arc::clone(outer), Arc::clone(&own)));
-        own
+        policy
     }
+}
+
+/// The files of a workspace as they are in the worktree, for a conversation that sees those of `caller`.
+fn in_worktree(workspace: &Workspace, caller: &Workspace, worktree: &Worktree) -> Workspace {
+    let within = |folder: &AbsPath| worktree.place_of(&real_on_disk(folder));
+    let whole = || worktree.path.clone();
+    let cwd = within(&caller.cwd()).unwrap_or_else(whole);
+    let mut roots: Vec<_> = caller.roots().iter().filter_map(within).collect();
+    if roots.is_empty() {
+        roots.push(whole());
+    }
+    for root in workspace.real_roots() {
+        within(root).iter().for_each(|copy| ignore_files::count_in_copy(copy, root));
+    }
+    workspace.elsewhere(roots, cwd)
 }

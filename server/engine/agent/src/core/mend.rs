@@ -32,6 +32,7 @@ impl Core {
             mode: state.config.mode.into(),
             model: state.config.model.clone(),
             forked_from: state.forked_from.clone(),
+            worktree: state.worktree.clone(),
         }
     }
 

@@ -315,7 +315,7 @@ impl EditBook {
     }
 }
 
-fn wanted(
+pub(super) fn wanted(
     ledger: &Ledger,
     target: &Target,
     ids: &[HunkId],

@@ -18,13 +18,31 @@ const MAX_LISTED: usize = 200;
 #[async_trait]
 impl SessionDirectory for Engine {
     async fn begin_like(&self, session: &Session) -> Result<SessionId, String> {
-        let config = session.core().state().config.clone();
+        let (config, worktree) = {
+            let state = session.core().state();
+            (state.config.clone(), state.worktree.clone())
+        };
         let (mode, model) = (Some(config.mode), Some(config.model));
-        let begun = self.new_session(NewSession { roots: session.roots(), mode, model });
+        let begun = self.begin_session(
+            SessionId::generate(),
+            NewSession { roots: session.roots(), mode, model },
+            worktree,
+        );
         let begun = begun.map_err(|error| error.to_string())?;
         let (effort, output_style) = (Some(config.effort), Some(config.output_style));
         begun.configure(ConfigChange { effort, output_style, ..ConfigChange::default() });
         begun.hooks().begin_as(StartSource::Clear);
+        Ok(begun.id().clone())
+    }
+
+    async fn begin_in_worktree(&self, session: &Session) -> Result<SessionId, String> {
+        let config = session.core().state().config.clone();
+        let (mode, model) = (Some(config.mode), Some(config.model));
+        let new = NewSession { roots: session.roots(), mode, model };
+        let begun = self.new_session_in_worktree(new, &session.core().cancel_token()).await;
+        let begun = begun.map_err(|error| error.to_string())?;
+        let (effort, output_style) = (Some(config.effort), Some(config.output_style));
+        begun.configure(ConfigChange { effort, output_style, ..ConfigChange::default() });
         Ok(begun.id().clone())
     }
 

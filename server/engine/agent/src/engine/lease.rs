@@ -331,7 +331,8 @@ impl Engine {
         let log = following.events();
         log.begin_life();
         lock(&self.followed).remove(following.id());
-        let session = self.start(OpenedSession { events: Arc::clone(log), ..opened });
+        let opened = self.with_worktree(OpenedSession { events: Arc::clone(log), ..opened }).await;
+        let session = self.start(opened);
         self.make_ready(&session, preparing, loading).await;
         Ok(Some(session))
     }

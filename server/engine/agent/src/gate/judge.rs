@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Gatekeeper;
+use crate::conversation::WorktreeIsolation;
 use kode_base::call::{ReadCheck, ToolKind, Touch};
 use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, ResolvedPaths, Target};
@@ -52,6 +53,11 @@ impl Gatekeeper {
     /// Judges a call by a view.
     pub(crate) fn judge_by(&self, view: &PolicyView, case: &GateCase<'_>, mode: Mode) -> Judgment {
         let PolicyView { in_force, workspace } = view;
+        let outside =
+            |isolation: &WorktreeIsolation| case.touches.iter().find_map(|touch| isolation.refuses(touch));
+        if let Some(refusal) = self.isolation().and_then(|isolation| outside(isolation)) {
+            return Judgment { verdict: refusal, bounds: CallBounds::default() };
+        }
         let mode = in_force.mode(mode);
         let deliveries = self.deliveries();
         let delivery = |target: &Target| {

@@ -510,7 +510,15 @@ mod tests {
         let cwd = AbsPath::new(cwd).unwrap();
         let (session, model) = (SessionId::from_external("ses_1"), "fake".to_owned());
         let roots = vec![cwd.clone()];
-        Record::Opened { session, roots, cwd, mode: Mode::Default.into(), model, forked_from: None }
+        Record::Opened {
+            session,
+            roots,
+            cwd,
+            mode: Mode::Default.into(),
+            model,
+            forked_from: None,
+            worktree: None,
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use kode_base::todo::Todo;
 use kode_model::Usage;
 use kode_model::price::Cost;
 use kode_permission::PermissionPrompt;
+use kode_process::worktree::Worktree;
 use kode_record::background::BackgroundTask;
 use kode_record::context::ContextUse;
 use kode_record::draft::PromptDraft;
@@ -49,6 +50,8 @@ pub struct Snapshot {
     pub todos: Vec<Todo>,
     /// The goal, and its progress.
     pub goal: Option<Goal>,
+    /// The worktree it works in; `None` for the workspace itself.
+    pub worktree: Option<Worktree>,
     /// Prompts that wait for their turn.
     pub queue: Vec<QueuedPrompt>,
     /// The messages that wait for the running turn.
@@ -91,6 +94,7 @@ impl Snapshot {
             questions: Vec::new(),
             todos: state.todos.list().to_vec(),
             goal: state.goal.as_deref().cloned(),
+            worktree: state.worktree.clone(),
             queue: state.queue.prompts(),
             steering: state.queue.steering(),
             queue_paused: state.is_queue_paused(),

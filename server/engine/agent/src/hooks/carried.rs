@@ -78,7 +78,7 @@ impl HookRunner {
         if carried.is_empty() {
             return Hooks::default();
         }
-        let (source, cwd) = (self.gate.source(), self.environment.workspace.cwd());
+        let (source, cwd) = (self.gate.source(), self.project());
         let is_disabled = in_force.hooks.is_disabled;
         let sandbox = in_force.policy.sandbox.as_ref();
         let folders = sandbox.map(|sandbox| sandbox.policy().writable.clone()).unwrap_or_default();

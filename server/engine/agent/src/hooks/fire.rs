@@ -218,7 +218,7 @@ impl HookRunner {
             let kind = kind.or_else(|| self.core.state().agents.get(agent).map(|agent| agent.kind.clone()));
             put("agent_type", json!(kind));
         }
-        put("project_dir", json!(self.environment.workspace.cwd().to_string()));
+        put("project_dir", json!(self.project().to_string()));
         put("timestamp", json!(Timestamp::now().to_string()));
         fields.extend(trigger.fields.clone());
         let inside = handlers.iter().find_map(|handler| HookCommand::sandbox_of(handler, in_force));

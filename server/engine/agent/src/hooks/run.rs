@@ -129,7 +129,7 @@ impl HookCommand {
         Ok(PipedSpec {
             program,
             arguments,
-            directory: hooks.environment.workspace.cwd(),
+            directory: hooks.project(),
             variables,
             input: payload.json(sandbox.is_some()).into_bytes(),
             limit,
@@ -180,7 +180,7 @@ fn is_not_found(reason: &str) -> bool {
 
 /// The folder of the project a hook is for.
 fn project(hooks: &HookRunner, handler: &HookHandler) -> AbsPath {
-    if handler.is_of_workspace() { handler.root.clone() } else { hooks.environment.workspace.cwd() }
+    if handler.is_of_workspace() { handler.root.clone() } else { hooks.project() }
 }
 
 /// The scripts that a command names and that are not there. It only guesses, and its word counts only beside what the

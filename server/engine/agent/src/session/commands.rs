@@ -9,6 +9,7 @@ mod goal;
 mod plugin;
 mod show;
 mod trust;
+mod worktree;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
@@ -310,6 +311,7 @@ impl CommandContext<'_> {
             BuiltInId::Tasks => self.tasks(),
             BuiltInId::Todos => self.todos(),
             BuiltInId::Trust => self.trust().await,
+            BuiltInId::Worktree => self.worktree().await,
             // Carried out by the turn itself.
             BuiltInId::Compact
             | BuiltInId::Commit

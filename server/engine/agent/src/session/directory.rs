@@ -17,6 +17,12 @@ pub(crate) trait SessionDirectory: Send + Sync {
     /// The reason of the failure, for people.
     async fn begin_like(&self, session: &Session) -> Result<SessionId, String>;
 
+    /// Begins a session in a new git worktree of the same folders, with the same mode, model and style.
+    ///
+    /// # Errors
+    /// The reason of the failure, for people.
+    async fn begin_in_worktree(&self, session: &Session) -> Result<SessionId, String>;
+
     /// Begins a session with the whole conversation of this one.
     ///
     /// # Errors

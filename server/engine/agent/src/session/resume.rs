@@ -204,7 +204,9 @@ impl Session {
 
     /// Adds a notice of each folder of the session that is gone, once.
     fn report_lost_folders(&self) {
-        let lost: Vec<_> = self.roots().into_iter().filter(|root| !root.as_path().is_dir()).collect();
+        let workspace = &self.services().environment.workspace;
+        let lost: Vec<_> =
+            workspace.roots().iter().filter(|root| !root.as_path().is_dir()).cloned().collect();
         let mut state = self.core().state();
         for root in lost {
             let text = format!("The folder `{root}` that this session works in is gone.");

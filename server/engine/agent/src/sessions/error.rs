@@ -10,10 +10,14 @@ use kode_base::ids::SessionId;
 use kode_config::policy::ModeDisabled;
 use kode_journal::lease::{LeaseRefusal, SessionWriter, TAKE_OVER_LIMIT};
 use kode_model::ModelError;
+use kode_process::worktree::WorktreeError;
 
 /// Why a session cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
+    /// There is no git worktree for it.
+    #[error("no session was begun: {0}")]
+    Worktree(#[from] WorktreeError),
     /// No session of that id.
     #[error("there is no session `{0}` for this workspace")]
     Unknown(SessionId),

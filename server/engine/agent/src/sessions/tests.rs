@@ -57,6 +57,7 @@ impl Home {
                 mode: Mode::Default.into(),
                 model,
                 forked_from: None,
+                worktree: None,
             })
             .unwrap();
         turn(prompt, answer).iter().for_each(|record| journal.append(record).unwrap());

@@ -107,9 +107,16 @@ mod tests {
         let cwd = AbsPath::new("/w").unwrap();
         let (session, roots, model) = (SessionId::generate(), vec![cwd.clone()], "main".to_owned());
         let mode = Mode::Default.into();
-        let mut state =
-            SessionState::open(&Record::Opened { session, roots, cwd, mode, model, forked_from: None })
-                .unwrap();
+        let mut state = SessionState::open(&Record::Opened {
+            session,
+            roots,
+            cwd,
+            mode,
+            model,
+            forked_from: None,
+            worktree: None,
+        })
+        .unwrap();
         state.apply(Record::Remark { turn: TurnId::generate(), text: "go".into() });
         state
     }

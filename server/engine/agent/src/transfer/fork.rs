@@ -135,14 +135,18 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
 /// A record of the fork; `None` for records of the other session alone.
 fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Record> {
     match record {
-        Record::Opened { session: _, roots, cwd, mode, model, forked_from: _ } => Some(Record::Opened {
-            session: id.clone(),
-            roots,
-            cwd,
-            mode,
-            model,
-            forked_from: Some(origin.clone()),
-        }),
+        Record::Opened { session: _, roots, cwd, mode, model, forked_from: _, worktree } => {
+            Some(Record::Opened {
+                session: id.clone(),
+                roots,
+                cwd,
+                mode,
+                model,
+                forked_from: Some(origin.clone()),
+                // Its files are there.
+                worktree,
+            })
+        }
         Record::Prompt { turn, queued: _, item, content, parts, options } => {
             Some(Record::Prompt { turn, queued: None, item, content, parts, options })
         }

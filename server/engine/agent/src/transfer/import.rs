@@ -158,6 +158,7 @@ pub(crate) fn read_sdk_session(
         mode: mode.into(),
         model,
         forked_from: None,
+        worktree: None,
     };
     let mut import = SdkImport {
         records: vec![opened],

@@ -240,7 +240,7 @@ impl AgentWork<'_> {
             folder: &services.worktrees,
             cwd: &caller.cwd(),
         };
-        let made = Worktree::make(making, &self.id, cancel).await;
+        let made = Worktree::make(making, self.id.as_str(), cancel).await;
         made.map(place).map_err(|error| {
             let hint = match &error {
                 WorktreeError::NoRepository { .. } => {

@@ -110,7 +110,7 @@ pub(super) fn offers(
         offers.push(Offer { scope: Scope::Session, rules: grants, spared: None });
     }
     // A rule refers to the workspace: one that lets a call run in a worktree would be gone with the worktree.
-    let is_in_workspace = turn.conversation.isolation().is_none();
+    let is_in_workspace = turn.conversation.isolation().is_none() && gate.isolation().is_none();
     if verdict.standing == AnswerReach::Rule && is_in_workspace && gate.can_keep_rules() {
         for scope in [Scope::Project, Scope::User] {
             let root = (scope == Scope::Project).then(|| workspace.cwd());

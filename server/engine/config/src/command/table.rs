@@ -262,6 +262,14 @@ pub const BUILT_INS: &[BuiltInCommand] = &[
     ),
     elsewhere("vim", &[], "The prompt is edited as your editor edits; Vim keys are the editor's setting."),
     elsewhere("voice", &[], "Use the dictation of your system or your editor."),
+    command(
+        BuiltInId::Worktree,
+        "worktree",
+        &[],
+        "[new | merge]",
+        "Shows the session's git worktree, merges it into the workspace, or begins a session in a new one",
+        Control,
+    ),
 ];
 
 const fn command(

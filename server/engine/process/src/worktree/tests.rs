@@ -43,7 +43,7 @@ impl Rig {
             folder: &self.folder,
             cwd: &self.top,
         };
-        Worktree::make(making, &AgentId::generate(), cancel).await
+        Worktree::make(making, AgentId::generate().as_str(), cancel).await
     }
 
     async fn made(&self) -> Worktree {

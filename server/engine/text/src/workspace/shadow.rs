@@ -158,6 +158,8 @@ pub struct ShellChanges {
 #[derive(Debug)]
 pub struct Shadow {
     roots: Vec<AbsPath>,
+    /// Further folders whose files can be restored, although no command is followed there.
+    restorable: Vec<AbsPath>,
     blobs: Blobs,
     limits: ShadowLimits,
     tree: Mutex<Arc<FileTree>>,
@@ -171,7 +173,18 @@ impl Shadow {
         let mut outer: Vec<AbsPath> = roots.iter().filter(|root| !is_nested(root)).cloned().collect();
         outer.sort();
         outer.dedup();
-        Self { roots: outer, blobs, limits, tree: Mutex::default() }
+        Self { roots: outer, restorable: Vec::new(), blobs, limits, tree: Mutex::default() }
+    }
+
+    /// The same, which also restores files of these folders, where no command is followed.
+    #[must_use]
+    pub fn restoring_in(self, folders: &[AbsPath]) -> Self {
+        Self { restorable: folders.to_vec(), ..self }
+    }
+
+    /// The folders whose files can be restored.
+    fn places(&self) -> Vec<AbsPath> {
+        self.roots.iter().chain(&self.restorable).cloned().collect()
     }
 
     /// Checks the workspace before a command, and keeps what has changed since the last look. Costs a walk and
@@ -235,13 +248,14 @@ impl Shadow {
         wanted: &FileImage,
     ) -> Result<(), RestoreError> {
         let max_bytes = self.limits.file_bytes;
-        FileRestore { roots: &self.roots, blobs: &self.blobs, max_bytes, path, expected }.put(wanted)
+        let roots = &self.places();
+        FileRestore { roots, blobs: &self.blobs, max_bytes, path, expected }.put(wanted)
     }
 
     /// The content at a path now; its bytes are kept.
     #[must_use]
     pub fn image(&self, path: &AbsPath) -> FileImage {
-        restore::image(&self.roots, path, &self.blobs, self.limits.file_bytes)
+        restore::image(&self.places(), path, &self.blobs, self.limits.file_bytes)
     }
 
     /// The mode bits of a file as an image has them; `None` if absent, or a link.

@@ -1,4 +1,4 @@
-// The area between the transcript and the prompt: open prompts, the goal, todos, the queue,
+// The area between the transcript and the prompt: open prompts, the worktree, the goal, todos, the queue,
 // changes, and errors.
 //
 // Rule: each part is there only while there is something in it, and shows what it has in one line until it is opened. While
@@ -19,6 +19,7 @@ import { Queue } from "./Queue.tsx";
 import { Tasks } from "./Tasks.tsx";
 import { Done, Troubles } from "./Toasts.tsx";
 import { Todos } from "./Todos.tsx";
+import { WorktreePart } from "./Worktree.tsx";
 
 export function Dock() {
     const asking = useSession((view) => waitingFor(view) > 0) ?? false;
@@ -40,6 +41,7 @@ function Parts() {
         <>
             <Done />
             <div class="dock-parts">
+                <WorktreePart />
                 <GoalPart />
                 <Todos />
                 <Tasks />

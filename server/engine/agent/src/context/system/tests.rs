@@ -13,6 +13,7 @@ fn compose_in(mode: Mode, agent: Option<&str>, instructions: &Instructions) -> S
         date: jiff::civil::date(2026, 1, 2),
         branch: instructions.branch.as_deref(),
         overview: &instructions.overview,
+        worktree: None,
     };
     let system = format!("System: {} {}", std::env::consts::OS, std::env::consts::ARCH);
     compose(&facts, mode, agent, instructions).text().replace(&system, "System: <system>")

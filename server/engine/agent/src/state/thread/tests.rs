@@ -65,6 +65,7 @@ impl Kept {
             mode: Mode::Default.into(),
             model,
             forked_from: None,
+            worktree: None,
         };
         let mut state = SessionState::open(&opened).unwrap();
         let folder = tempfile::tempdir().unwrap();
