@@ -193,7 +193,7 @@ fn lines_reading<'a>(sides: impl Iterator<Item = (&'a PathBuf, &'a str)>, folder
     let mut lines: Vec<String> = Vec::new();
     for (number, (path, blob)) in sides.enumerate() {
         let path = quote(&path.to_string_lossy());
-        let to = quote(&folder.join(&number.to_string()).to_string());
+        let to = quote(&folder.join(number.to_string()).to_string());
         let part = format!("{GIT} cat-file --filters --path={path} {blob} > {to}");
         match lines.last_mut().filter(|line| line.len() + part.len() < LINE) {
             Some(line) => {
@@ -220,7 +220,7 @@ fn collect(
             if side.is_none() {
                 return Ok::<_, String>(None);
             }
-            let file = folder.join(&number.to_string());
+            let file = folder.join(number.to_string());
             number += 1;
             let size = fs::metadata(file.as_path()).map_err(|error| error.to_string())?.len();
             if size > MAX_BYTES {

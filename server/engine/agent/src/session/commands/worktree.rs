@@ -13,6 +13,10 @@ use kode_config::command::CommandReport;
 use kode_process::worktree::WorktreeEnd;
 use kode_process::worktree::changes::WorktreeRunner;
 
+/// The answer of a session without a worktree.
+const HINT: &str =
+    "This session works in the workspace itself. `/worktree new` begins one in a git worktree of its own.";
+
 /// The most files that are listed.
 const LISTED: usize = 20;
 
@@ -20,9 +24,8 @@ impl CommandContext<'_> {
     pub(super) async fn worktree(&self) -> CommandReport {
         match (self.arguments, self.session.services.gate.isolation().cloned()) {
             ("new", _) => self.begin_in_worktree().await,
-            ("" | "merge", None) => CommandReport::failure(
-                "This session works in the workspace itself. `/worktree new` begins one in a git worktree of its own.",
-            ),
+            ("", None) => CommandReport::text(HINT),
+            ("merge", None) => CommandReport::failure(HINT),
             ("", Some(isolation)) => self.show_worktree(&isolation).await,
             ("merge", Some(isolation)) => self.merge_worktree(&isolation).await,
             (other, _) => CommandReport::failure(format!(
