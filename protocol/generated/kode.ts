@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "c643d74db561d984e3a996b43f15fdfb00e694785e5108b201fda874741f74a4";
+export const SCHEMA_HASH = "27ceb21e70555ba9f955adaa83f5fabac14088ba414423a56568be24c943ed02";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -839,6 +839,11 @@ export interface ConfigureSessionParams {
      * what the settings say.
      */
     outputStyle?: string;
+    /**
+     * The profile of the sandbox that commands run in from now on: one of `sandboxProfiles`; `default` is what the settings
+     * say.
+     */
+    sandbox?: string;
     /** How changes reach the files from the next call on, instead of as the user has set for all sessions. */
     delivery?: EditDeliveryRule[];
 }
@@ -855,6 +860,10 @@ export interface ConfigureSessionResult {
     outputStyle?: string;
     /** How changes reach the files. */
     delivery: EditDeliveryRule[];
+    /** The profile of the sandbox, where the user has chosen one for this session. */
+    sandbox?: string;
+    /** The profiles of the sandbox that there are. */
+    sandboxProfiles?: SandboxProfile[];
 }
 
 /** A conversation is being compacted, or was. */
@@ -2550,6 +2559,8 @@ export interface ModeChanged {
     effort?: Effort;
     /** The style of the answers from the next turn on, where the user has chosen one for this session. */
     outputStyle?: string;
+    /** The profile of the sandbox now, where the user has chosen one for this session. */
+    sandbox?: string;
 }
 
 /** The abilities of a model, as its provider serves it. */
@@ -3496,6 +3507,14 @@ export type RunState =
     /** A turn runs and waits for an answer of the user. */
     | "PAUSED";
 
+/** A profile of the sandbox. */
+export interface SandboxProfile {
+    /** Its name. */
+    name: string;
+    /** Its purpose, for people; may be empty. */
+    description: string;
+}
+
 /** Which documents to save. */
 export interface SaveDocumentsParams {
     /** Open documents, spelled as the editor has opened them. */
@@ -3958,6 +3977,8 @@ export interface Snapshot {
     effort?: Effort;
     /** The style of the answers, where the user has chosen one for this session. */
     outputStyle?: string;
+    /** The profile of the sandbox, where the user has chosen one for this session. */
+    sandbox?: string;
     /** Tokens of all turns. */
     usage: Usage;
     /** The cost in US dollars; absent where a part is not known. */
@@ -3995,6 +4016,8 @@ export interface StartTurnParams {
     maxCostUsd?: number;
     /** How many minutes the turn may continue before the user is asked: a number above 0. Absent as the settings say. */
     maxMinutes?: number;
+    /** The profile of the sandbox that the commands of this turn run in; absent as the session says. */
+    sandbox?: string;
 }
 
 /** The outcome of a prompt. */

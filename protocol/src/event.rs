@@ -469,6 +469,9 @@ pub struct ModeChanged {
     /// The style of the answers from the next turn on, where the user has chosen one for this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_style: Option<String>,
+    /// The profile of the sandbox now, where the user has chosen one for this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
 }
 
 /// The queue or the messages to the running turn changed.

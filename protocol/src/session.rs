@@ -143,6 +143,9 @@ pub struct Snapshot {
     /// The style of the answers, where the user has chosen one for this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_style: Option<String>,
+    /// The profile of the sandbox, where the user has chosen one for this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
     /// Tokens of all turns.
     pub usage: Usage,
     /// The cost in US dollars; absent where a part is not known.
@@ -277,6 +280,10 @@ pub struct ConfigureSessionParams {
     /// what the settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_style: Option<String>,
+    /// The profile of the sandbox that commands run in from now on: one of `sandboxProfiles`; `default` is what the settings
+    /// say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
     /// How changes reach the files from the next call on, instead of as the user has set for all sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Vec<EditDeliveryRule>>,
@@ -318,6 +325,22 @@ pub struct ConfigureSessionResult {
     pub output_style: Option<String>,
     /// How changes reach the files.
     pub delivery: Vec<EditDeliveryRule>,
+    /// The profile of the sandbox, where the user has chosen one for this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
+    /// The profiles of the sandbox that there are.
+    #[serde(default)]
+    pub sandbox_profiles: Vec<SandboxProfile>,
+}
+
+/// A profile of the sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SandboxProfile {
+    /// Its name.
+    pub name: String,
+    /// Its purpose, for people; may be empty.
+    pub description: String,
 }
 
 /// The session of the spending.

@@ -327,6 +327,7 @@ fn every_error_has_its_kind_its_hint_and_a_code_of_its_own() {
         json!({ "kind": "unknownPrompt", "hint": "h" }),
         json!({ "kind": "chatDisabled", "hint": "h" }),
         json!({ "kind": "modelFailed", "hint": "h" }),
+        json!({ "kind": "worktreeUnavailable", "hint": "h" }),
         json!({ "kind": "sessionBusy", "hint": "h" }),
         json!({ "kind": "unknownHunk", "hint": "h" }),
         json!({ "kind": "unknownResolution", "hint": "h" }),

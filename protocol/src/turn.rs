@@ -36,6 +36,9 @@ pub struct StartTurnParams {
     /// How many minutes the turn may continue before the user is asked: a number above 0. Absent as the settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_minutes: Option<f64>,
+    /// The profile of the sandbox that the commands of this turn run in; absent as the session says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
 }
 
 /// A part of a prompt.

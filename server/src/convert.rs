@@ -167,6 +167,7 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         subagents: snapshot.agents.into_iter().map(working).collect(),
         effort: snapshot.effort.map(models::effort),
         output_style: snapshot.output_style,
+        sandbox: snapshot.sandbox,
         usage: usage(snapshot.usage),
         cost: snapshot.cost.total(),
         context: snapshot.context.as_ref().map(context::context_use),

@@ -56,6 +56,7 @@ mod repository;
 mod resume;
 mod review;
 mod sandbox;
+mod sandbox_profiles;
 mod schedules;
 mod session_worktrees;
 mod sessions;

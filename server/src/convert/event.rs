@@ -92,8 +92,8 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::StateChanged { state } => {
             wire::Event::StateChanged(wire::StateChanged { state: run_state(state) })
         }
-        Event::ModeChanged { mode: now, model, effort, output_style } => {
-            mode_changed(now, model, effort, output_style)
+        Event::ModeChanged { mode: now, model, effort, output_style, sandbox } => {
+            mode_changed(now, model, effort, (output_style, sandbox))
         }
         Event::QueueChanged { queue, steering, paused } => queue_changed(queue, steering, paused),
         Event::TitleChanged { title, by } => sessions::title_changed(title, by),
@@ -184,10 +184,10 @@ fn mode_changed(
     now: Mode,
     model: String,
     effort: Option<Effort>,
-    output_style: Option<String>,
+    (output_style, sandbox): (Option<String>, Option<String>),
 ) -> wire::Event {
     let effort = effort.map(models::effort);
-    wire::Event::ModeChanged(wire::ModeChanged { mode: mode(now), model, effort, output_style })
+    wire::Event::ModeChanged(wire::ModeChanged { mode: mode(now), model, effort, output_style, sandbox })
 }
 
 fn token_usage(

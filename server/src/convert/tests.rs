@@ -223,7 +223,13 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         ),
         (Event::StateChanged { state: RunState::Paused }, "state_changed", "monitor"),
         (
-            Event::ModeChanged { mode: Mode::Plan, model: name(), effort: None, output_style: None },
+            Event::ModeChanged {
+                mode: Mode::Plan,
+                model: name(),
+                effort: None,
+                output_style: None,
+                sandbox: None,
+            },
             "mode_changed",
             "monitor",
         ),

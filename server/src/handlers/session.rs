@@ -149,7 +149,9 @@ pub(crate) async fn configure(
         }
     };
     let effort = params.effort.map(convert::models::effort_from_wire);
-    session.configure(ConfigChange { mode, model, effort, output_style });
+    let sandbox = params.sandbox.map(|name| session.gate().profile_named(&name)).transpose();
+    let sandbox = sandbox.map_err(|bad| error::invalid_params("sandbox", &bad))?;
+    session.configure(ConfigChange { mode, model, effort, output_style, sandbox });
     if let Some(deliveries) = deliveries {
         session.gate().deliver(deliveries);
     }
@@ -160,6 +162,13 @@ pub(crate) async fn configure(
         effort: now.effort.map(convert::models::effort),
         output_style: now.output_style,
         delivery: convert::deliveries(&session.gate().deliveries()),
+        sandbox: now.sandbox,
+        sandbox_profiles: session
+            .gate()
+            .sandbox_profiles()
+            .into_iter()
+            .map(|(name, description)| wire::SandboxProfile { name, description })
+            .collect(),
     })
 }
 

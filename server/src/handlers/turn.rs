@@ -20,8 +20,12 @@ pub(crate) async fn start(backend: &Backend, params: Params) -> Result<wire::Sta
             return Err(error::invalid_params(name, "a budget is a number above 0"));
         }
     }
+    if let Some(profile) = &params.sandbox {
+        session.gate().profile_named(profile).map_err(|bad| error::invalid_params("sandbox", &bad))?;
+    }
     let options = TurnOptions {
         max_turns: params.max_turns,
+        sandbox: params.sandbox,
         candidate_answers: params.candidate_answers,
         budget: Budget { max_cost_usd: params.max_cost_usd, max_minutes: params.max_minutes },
     };

@@ -506,6 +506,25 @@ tests['what a file of the workspace asks for is shown, and approved as it was sh
   end)
 end
 
+tests['a sandbox profile is chosen by a command and shown in the winbar'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  serve_answers(world)
+  world:start({ 'a.txt' })
+  world:open()
+  world:send('first')
+  world:wait_transcript('An answer to first.')
+  local function shown()
+    return world:lua("return require('kode').winbar()"):find('sandbox offline', 1, true) ~= nil
+  end
+  assert(not shown(), 'none at first')
+  world:command('Kode sandbox offline')
+  World.wait_until('the profile is shown', shown)
+  world:command('Kode sandbox default')
+  World.wait_until('the profile is gone', function()
+    return not shown()
+  end)
+end
+
 tests['a conversation in a git worktree is started and merged by commands'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   local function git(...)

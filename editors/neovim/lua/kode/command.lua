@@ -69,7 +69,7 @@ local function send(call, delivery)
   end)
 end
 
----@param key "mode"|"effort"|"model"
+---@param key "mode"|"effort"|"model"|"sandbox"
 ---@param choose fun(surface: kode.Surface, done: fun(value: string))
 ---@param known? string[] The values that there are.
 ---@return fun(call: kode.CommandCall)
@@ -78,7 +78,7 @@ local function configure(key, choose, known)
     surface_of.with(function(surface)
       local function set(value)
         surface:ask('agent/session/configure', { [key] = value }, function(now)
-          local shown = key == 'model' and now.model.name or now[key] or 'auto'
+          local shown = key == 'model' and now.model.name or now[key] or (key == 'sandbox' and 'default' or 'auto')
           say(('%s %s'):format(key, shown))
         end)
       end
@@ -393,6 +393,22 @@ commands.effort = {
   text = 'choose how hard the model thinks',
   complete = fixed(efforts),
   run = configure('effort', choose_of(efforts, 'Effort'), efforts),
+}
+
+commands.sandbox = {
+  text = 'choose the sandbox profile for the commands of the conversation',
+  run = configure('sandbox', function(surface, done)
+    surface:ask('agent/session/configure', {}, function(now)
+      local lines = {} ---@type table<string, string>
+      local names = vim.tbl_map(function(profile)
+        lines[profile.name] = profile.description
+        return profile.name
+      end, now.sandboxProfiles)
+      require('kode.pick').select(names, 'Sandbox', function(name)
+        return ('%s: %s'):format(name, lines[name])
+      end, done)
+    end)
+  end),
 }
 
 commands.model = {

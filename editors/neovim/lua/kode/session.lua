@@ -44,6 +44,7 @@
 ---@field todos kode.Todo[]
 ---@field goal? kode.Goal
 ---@field worktree? kode.SessionWorktree
+---@field sandbox? string
 ---@field queue kode.QueuedPrompt[]
 ---@field steering kode.QueuedPrompt[]
 ---@field paused boolean
@@ -125,6 +126,7 @@ function Session:reset(snapshot)
   self.todos = snapshot.todos or {}
   self.goal = snapshot.goal
   self.worktree = snapshot.worktree
+  self.sandbox = snapshot.sandbox
   self.queue = snapshot.queue
   self.steering = snapshot.steering or {}
   self.paused = snapshot.queuePaused or false
@@ -373,7 +375,7 @@ function folds.state_changed(self, event)
 end
 
 function folds.mode_changed(self, event)
-  self.mode, self.model, self.effort = event.mode, event.model, event.effort
+  self.mode, self.model, self.effort, self.sandbox = event.mode, event.model, event.effort, event.sandbox
   self:emit({ kind = 'status' })
 end
 

@@ -100,6 +100,9 @@ local function figures(surface)
   -- A limit that ends the work soon counts more than the chosen mode and model.
   parts[1] = require('kode.limits').tightest(session)
   vim.list_extend(parts, { session.mode, model_name(surface) })
+  if session.sandbox then
+    table.insert(parts, 1, 'sandbox ' .. session.sandbox)
+  end
   if session.worktree then
     table.insert(parts, 1, 'worktree')
   end

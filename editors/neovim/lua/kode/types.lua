@@ -509,6 +509,7 @@
 ---@field model? string The name of the model profile from the next model call on.
 ---@field effort? kode.EffortChoice How hard models think from the next model call on; `auto` is what the profile and the settings say.
 ---@field outputStyle? string The style of the answers from the next turn on, built in or a file's, whatever its letter case; an empty name is what the settings say.
+---@field sandbox? string The profile of the sandbox that commands run in from now on: one of `sandboxProfiles`; `default` is what the settings say.
 ---@field delivery? kode.EditDeliveryRule[] How changes reach the files from the next call on, instead of as the user has set for all sessions.
 
 --- The state in force in a session.
@@ -518,6 +519,8 @@
 ---@field effort? kode.Effort How hard models think, where the user has said so for this session.
 ---@field outputStyle? string The style of the answers, where the user has chosen one for this session.
 ---@field delivery kode.EditDeliveryRule[] How changes reach the files.
+---@field sandbox? string The profile of the sandbox, where the user has chosen one for this session.
+---@field sandboxProfiles? kode.SandboxProfile[] The profiles of the sandbox that there are.
 
 --- A conversation is being compacted, or was.
 ---@class kode.ContextCompression
@@ -1913,6 +1916,7 @@
 ---@field model string The name of the model profile now.
 ---@field effort? kode.Effort How hard models think now, where the user has said so for this session.
 ---@field outputStyle? string The style of the answers from the next turn on, where the user has chosen one for this session.
+---@field sandbox? string The profile of the sandbox now, where the user has chosen one for this session.
 
 --- The abilities of a model, as its provider serves it.
 ---@class kode.ModelCapabilities
@@ -2500,6 +2504,11 @@
 ---| "WORKING" # A turn runs.
 ---| "PAUSED" # A turn runs and waits for an answer of the user.
 
+--- A profile of the sandbox.
+---@class kode.SandboxProfile
+---@field name string Its name.
+---@field description string Its purpose, for people; may be empty.
+
 --- Which documents to save.
 ---@class kode.SaveDocumentsParams
 ---@field uris kode.Uri[] Open documents, spelled as the editor has opened them.
@@ -2783,6 +2792,7 @@
 ---@field subagents? kode.SubagentStarted[] The sub-agents that work at this moment, as in `subagent_started`.
 ---@field effort? kode.Effort How hard models think, where the user has said so for this session.
 ---@field outputStyle? string The style of the answers, where the user has chosen one for this session.
+---@field sandbox? string The profile of the sandbox, where the user has chosen one for this session.
 ---@field usage kode.Usage Tokens of all turns.
 ---@field cost? number The cost in US dollars; absent where a part is not known.
 ---@field context? kode.ContextUse How full the context window is; absent before the first answer since the session was loaded.
@@ -2799,6 +2809,7 @@
 ---@field candidateAnswers? boolean Whether the prompt is answered twice, for the user to choose; absent as the settings say.
 ---@field maxCostUsd? number The budget of the turn in US dollars, with its sub-agents, before the user is asked whether it continues: a number above 0. What has no known price is not counted. Absent as the settings say.
 ---@field maxMinutes? number How many minutes the turn may continue before the user is asked: a number above 0. Absent as the settings say.
+---@field sandbox? string The profile of the sandbox that the commands of this turn run in; absent as the session says.
 
 --- Its turn began.
 ---@class kode.StartTurnResult.Started: kode.StartedTurn

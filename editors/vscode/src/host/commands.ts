@@ -21,6 +21,7 @@ import type { Proposals } from "./review/proposals.ts";
 import type { Since } from "./review/since.ts";
 import type { Server } from "./server.ts";
 import type { Sessions } from "./sessions.ts";
+import { chooseSandbox } from "./sandbox.ts";
 import { chooseServer, openSettings } from "./settings.ts";
 import type { Tools } from "./tools.ts";
 
@@ -69,6 +70,7 @@ const COMMANDS: Record<string, Handler> = {
     "kode.session.newInEditor": ({ chat }) => chat.openInEditor(undefined),
     "kode.session.list": ({ chat }) => chat.show({ name: "showSessions" }),
     "kode.session.mode": ({ chat }) => chat.show({ name: "chooseMode" }),
+    "kode.session.sandbox": ({ sessions, chat }) => chooseSandbox(sessions, chat),
     "kode.session.model": ({ chat }) => chat.show({ name: "chooseModel" }),
     "kode.session.checkpoints": ({ chat }) => chat.show({ name: "showCheckpoints" }),
     "kode.session.stop": async ({ sessions, chat }) => {

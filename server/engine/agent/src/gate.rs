@@ -22,6 +22,7 @@ use kode_base::paths::AbsPath;
 use kode_config::hooks::config::Hooks;
 use kode_config::in_force::{EffectivePolicy, SessionAdditions};
 use kode_config::policy::{Policy, PolicySource};
+use kode_config::sandbox_profile::{DEFAULT_PROFILE, with_profile};
 use kode_config::settings::{TrustRequest, TrustSummary, WithheldSetting};
 use kode_permission::rules::SettingsProblem;
 use kode_permission::rules::places::real_on_disk;
@@ -55,9 +56,21 @@ pub struct Gatekeeper {
     published: AtomicU64,
     /// The picture of the last refresh. Never locked while a file is read.
     in_force: Mutex<Option<Arc<EffectivePolicy>>>,
+    /// The policy of the settings that was read last.
+    base: Mutex<Option<Arc<Policy>>>,
+    /// The policy that was made last with a profile of the sandbox.
+    profiled: Mutex<Option<ProfiledPolicy>>,
     /// The trust requests of workspace files other than settings.
     extension_requests: Mutex<Arc<Vec<TrustRequest>>>,
     announced: Mutex<PublishedNews>,
+}
+
+/// A policy with a profile of the sandbox.
+#[derive(Debug)]
+struct ProfiledPolicy {
+    of: Arc<Policy>,
+    name: String,
+    policy: Arc<Policy>,
 }
 
 /// The news of the settings that were published.
@@ -121,6 +134,8 @@ impl Gatekeeper {
             begun: AtomicU64::new(0),
             published: AtomicU64::new(0),
             in_force: Mutex::default(),
+            base: Mutex::default(),
+            profiled: Mutex::default(),
             extension_requests: Mutex::default(),
             announced: Mutex::default(),
         })
@@ -242,16 +257,20 @@ impl Gatekeeper {
 
     /// The grants, equipment and folder of the session itself.
     fn added(&self) -> SessionAdditions {
-        let (grants, equipment) = {
+        let (grants, equipment, profile) = {
             let state = self.core.state();
-            (state.grants.clone(), state.running.equipment.clone())
+            let profile = state.running.options.sandbox.clone().or_else(|| state.config.sandbox.clone());
+            (state.grants.clone(), state.running.equipment.clone(), profile)
         };
-        SessionAdditions { grants, equipment, cwd: self.workspace.cwd() }
+        let profile = profile.filter(|name| name != DEFAULT_PROFILE);
+        SessionAdditions { grants, equipment, cwd: self.workspace.cwd(), profile }
     }
 
     /// Reads the files and stores the picture. Blocks on the disk.
     fn read(&self, added: &SessionAdditions) -> Arc<EffectivePolicy> {
-        let policy = self.source.current();
+        let base = self.source.current();
+        let policy = self.profiled(&base, added);
+        *lock(&self.base) = Some(base);
         let known = lock(&self.in_force).clone();
         let made = match known {
             Some(known) if Arc::ptr_eq(&known.policy, &policy) && known.has(added) => return known,
@@ -267,19 +286,53 @@ impl Gatekeeper {
         if known.has(added) {
             return Some(known);
         }
-        let made = self.make(Arc::clone(&known.policy), added, Some(&known));
-        let mut newest = lock(&self.in_force);
-        match &*newest {
+        let base = lock(&self.base).clone()?;
+        let made = self.make(self.profiled(&base, added), added, Some(&known));
+        let newer = lock(&self.base).clone().filter(|newer| !Arc::ptr_eq(newer, &base));
+        match newer {
             // A refresh that ended meanwhile has read a newer policy.
-            Some(newer) if !Arc::ptr_eq(&newer.policy, &made.policy) => {
-                let policy = Arc::clone(&newer.policy);
-                drop(newest);
-                Some(self.make(policy, added, Some(&made)))
-            }
-            Some(_) | None => {
-                *newest = Some(Arc::clone(&made));
+            Some(newer) => Some(self.make(self.profiled(&newer, added), added, Some(&made))),
+            None => {
+                *lock(&self.in_force) = Some(Arc::clone(&made));
                 Some(made)
             }
+        }
+    }
+
+    /// The policy with the profile of the sandbox that the session or the turn has chosen.
+    fn profiled(&self, base: &Arc<Policy>, added: &SessionAdditions) -> Arc<Policy> {
+        let Some(name) = &added.profile else { return Arc::clone(base) };
+        let mut known = lock(&self.profiled);
+        if let Some(known) = &*known
+            && Arc::ptr_eq(&known.of, base)
+            && known.name == *name
+        {
+            return Arc::clone(&known.policy);
+        }
+        let policy = Arc::new(with_profile(base, name, self.workspace.roots()));
+        *known =
+            Some(ProfiledPolicy { of: Arc::clone(base), name: name.clone(), policy: Arc::clone(&policy) });
+        policy
+    }
+
+    /// The profiles of the sandbox that there are, with their descriptions.
+    #[must_use]
+    pub fn sandbox_profiles(&self) -> Vec<(String, String)> {
+        let policy = Arc::clone(&self.in_force().policy);
+        let settings = "As the settings say".to_owned();
+        let own = policy.profiles.iter().map(|(name, profile)| (name.clone(), profile.description.clone()));
+        [(DEFAULT_PROFILE.to_owned(), settings)].into_iter().chain(own).collect()
+    }
+
+    /// The profile of that name; `None` for the sandbox of the settings.
+    ///
+    /// # Errors
+    /// That there is no such profile, with the names there are.
+    pub fn profile_named(&self, name: &str) -> Result<Option<String>, String> {
+        let names: Vec<_> = self.sandbox_profiles().into_iter().map(|(name, _)| name).collect();
+        match names.iter().any(|known| known == name) {
+            true => Ok((name != DEFAULT_PROFILE).then(|| name.to_owned())),
+            false => Err(format!("there is no sandbox profile `{name}`; there are {}", names.join(", "))),
         }
     }
 
@@ -289,14 +342,14 @@ impl Gatekeeper {
         added: &SessionAdditions,
         known: Option<&EffectivePolicy>,
     ) -> Arc<EffectivePolicy> {
-        let SessionAdditions { grants, equipment, cwd } = added;
+        let SessionAdditions { grants, equipment, cwd, profile } = added;
         let known = known.filter(|known| known.policy.declared == policy.declared && known.cwd == *cwd);
         let hooks = match known {
             Some(known) => Arc::clone(&known.hooks),
             None => Arc::new(Hooks::of(&policy.declared, cwd)),
         };
-        let mut made =
-            EffectivePolicy { own: self.own.clone(), ..EffectivePolicy::new(policy, grants, equipment, cwd) };
+        let made = EffectivePolicy::new(policy, grants, equipment, cwd);
+        let mut made = EffectivePolicy { own: self.own.clone(), profile: profile.clone(), ..made };
         made.problems.extend(hooks.problems.iter().cloned());
         Arc::new(EffectivePolicy { hooks, ..made })
     }

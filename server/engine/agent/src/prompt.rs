@@ -125,7 +125,7 @@ impl Prompt {
     /// The options of its turn.
     #[must_use]
     pub fn options(&self) -> TurnOptions {
-        self.options
+        self.options.clone()
     }
 
     /// The kind.

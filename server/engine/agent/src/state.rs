@@ -103,13 +103,21 @@ pub struct SessionState {
     pub rewinds: Rewinds,
     /// Changes that were about to be made, until their call has ended.
     pub writing: Vec<Intent>,
+    /// Its counters.
+    #[serde(flatten)]
+    pub counts: SessionCounts,
+    /// Where old items and messages go; without it everything stays in memory.
+    #[serde(skip)]
+    shelf: Option<Arc<Shelf>>,
+}
+
+/// The counters of a session.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct SessionCounts {
     /// The number of turns that ended because the model was done.
     pub turns_done: u64,
     /// The number of answers in the session's own conversation.
     pub answers: u64,
-    /// Where old items and messages go; without it everything stays in memory.
-    #[serde(skip)]
-    shelf: Option<Arc<Shelf>>,
 }
 
 /// Makes an item of a turn.
@@ -147,8 +155,7 @@ impl SessionState {
             background: Background::default(),
             rewinds: Rewinds::default(),
             writing: Vec::new(),
-            turns_done: 0,
-            answers: 0,
+            counts: SessionCounts::default(),
             shelf: None,
         })
     }
@@ -260,7 +267,8 @@ impl SessionState {
                 vec![Event::TokenUsage { turn, agent, usage, model, provider, cost, context, pace }]
             }
             Record::TurnEnded { turn, reason, usage, figures } => self.end_turn(turn, reason, usage, figures),
-            Record::Configured { mode, model, effort, output_style } => {
+            Record::Configured { mode, model, effort, output_style, sandbox } => {
+                self.config.sandbox = sandbox;
                 vec![self.config.configure(&mode, model, effort, output_style)]
             }
             Record::Background { entry } => self.background.apply(entry).into_iter().collect(),
@@ -406,7 +414,7 @@ impl SessionState {
             }
             None => self.send_draft(),
         };
-        self.running.begin(&turn, *options);
+        self.running.begin(&turn, options.clone());
         self.running.attach(item, parts);
         let prompt = self.running.prompt.as_ref().map(|pending| &pending.prompt);
         let prompt = prompt.filter(|prompt| !prompt.kind().is_silent());
@@ -419,7 +427,7 @@ impl SessionState {
 
     fn end_turn(&mut self, turn: TurnId, reason: TurnEnd, usage: Usage, figures: TurnFigures) -> Vec<Event> {
         let had_steering = self.queue.has_steering();
-        self.turns_done += u64::from(reason == TurnEnd::EndTurn);
+        self.counts.turns_done += u64::from(reason == TurnEnd::EndTurn);
         self.spending.end_turn(&turn, usage);
         self.running.end();
         self.queue.return_steering();
@@ -439,7 +447,7 @@ impl SessionState {
     fn count_round(&mut self, answer: &Message, requested: Option<Mode>) {
         let calls_tools = answer.content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
         self.todos.count_round(calls_tools);
-        self.answers = self.answers.saturating_add(1);
+        self.counts.answers = self.counts.answers.saturating_add(1);
         self.running.rounds = self.running.rounds.saturating_add(1);
         self.config.mode_known = Some(requested.unwrap_or(self.config.mode));
     }

@@ -522,7 +522,7 @@ impl<'a> TurnLoop<'a> {
     fn limit(&self) -> TurnLimit {
         match self.turn.conversation.model_call_limit {
             Some(limit) => TurnLimit::Calls(limit),
-            None => self.turn.services.turns.limit_of(self.options, self.turn.mode()),
+            None => self.turn.services.turns.limit_of(&self.options, self.turn.mode()),
         }
     }
 

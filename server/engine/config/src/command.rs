@@ -82,6 +82,7 @@ pub enum BuiltInId {
     Resume,
     Review,
     Rewind,
+    Sandbox,
     SecurityReview,
     Skills,
     Status,

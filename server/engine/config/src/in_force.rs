@@ -42,6 +42,8 @@ pub struct EffectivePolicy {
     pub home: Option<AbsPath>,
     /// The session's own folders, links followed.
     pub own: Vec<AbsPath>,
+    /// The profile of the sandbox that the policy was made with; `None` for that of the settings.
+    pub profile: Option<String>,
 }
 
 /// The session's addition to the policy.
@@ -53,6 +55,8 @@ pub struct SessionAdditions {
     pub equipment: Equipment,
     /// The folder that relative patterns are read in.
     pub cwd: AbsPath,
+    /// The profile of the sandbox.
+    pub profile: Option<String>,
 }
 
 /// The basis for judging a call: the rules in force, and the files that it can see.
@@ -67,7 +71,10 @@ pub struct PolicyView {
 impl EffectivePolicy {
     /// Whether this is what the session adds to it.
     pub fn has(&self, added: &SessionAdditions) -> bool {
-        self.grants == added.grants && self.equipment == added.equipment && self.cwd == added.cwd
+        self.grants == added.grants
+            && self.equipment == added.equipment
+            && self.cwd == added.cwd
+            && self.profile == added.profile
     }
 
     /// Whether the other picture is made of the same.
@@ -88,7 +95,7 @@ impl EffectivePolicy {
         let mut grants = self.grants.clone();
         grants.extend(rules.iter().cloned().map(Grant::Rule));
         let made = Self::new(Arc::clone(&self.policy), &grants, &self.equipment, cwd);
-        Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
+        self.like(made)
     }
 
     /// The same picture with more that a skill or command declares.
@@ -96,7 +103,7 @@ impl EffectivePolicy {
         let mut equipment = self.equipment.clone();
         equipment.take(more.clone());
         let made = Self::new(Arc::clone(&self.policy), &self.grants, &equipment, cwd);
-        Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
+        self.like(made)
     }
 
     /// The same picture without anything that allows: no rule, and no answer of the user's.
@@ -105,13 +112,13 @@ impl EffectivePolicy {
         policy.rules.retain(|rule| rule.behavior != Behavior::Allow);
         let equipment = Equipment { allow: Vec::new(), ..self.equipment.clone() };
         let made = Self::new(Arc::new(policy), &[], &equipment, &self.cwd);
-        Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
+        self.like(made)
     }
 
     /// The same picture in another folder, by another policy that was made of this one's.
     pub fn elsewhere(&self, policy: Arc<Policy>, cwd: &AbsPath) -> Self {
         let made = Self::new(policy, &self.grants, &self.equipment, cwd);
-        Self { own: self.own.clone(), hooks: Arc::clone(&self.hooks), ..made }
+        self.like(made)
     }
 
     /// Makes rules ready for use.
@@ -124,8 +131,14 @@ impl EffectivePolicy {
         let rules = rules.in_order(policy.order);
         problems.extend(policy.problems.iter().cloned());
         let (grants, equipment, cwd) = (grants.to_vec(), equipment.clone(), cwd.clone());
-        let (hooks, own) = (Arc::default(), Vec::new());
-        Self { policy, rules, problems, hooks, grants, equipment, cwd, home, own }
+        let (hooks, own, profile) = (Arc::default(), Vec::new(), None);
+        Self { policy, rules, problems, hooks, grants, equipment, cwd, home, own, profile }
+    }
+
+    /// The other picture, with the facts of this one that no policy has.
+    fn like(&self, other: Self) -> Self {
+        let (own, hooks, profile) = (self.own.clone(), Arc::clone(&self.hooks), self.profile.clone());
+        Self { own, hooks, profile, ..other }
     }
 
     /// Judges a call in this picture.

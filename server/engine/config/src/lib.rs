@@ -19,5 +19,6 @@ pub mod plugin;
 pub mod policies;
 pub mod policy;
 pub mod preferences;
+pub mod sandbox_profile;
 pub mod settings;
 pub mod style;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::plugin::{Plugin, PluginId};
 use crate::preferences::Preferences;
+use crate::sandbox_profile::{self, SandboxProfiles};
 use crate::settings::{Declarations, TrustRequest, TrustState, WithheldSetting};
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
@@ -29,6 +30,10 @@ pub struct Policy {
     pub confinement: Confinement,
     /// The sandbox, where commands are held back by one.
     pub sandbox: Option<Arc<Sandbox>>,
+    /// The profiles of the sandbox.
+    pub profiles: Arc<SandboxProfiles>,
+    /// Whether a profile lets commands write in no folder of the workspace.
+    pub is_read_only: bool,
     /// Folders beside the workspace that count as part of it.
     pub additional: Vec<AbsPath>,
     /// Mode of new sessions.
@@ -62,6 +67,8 @@ impl Default for Policy {
             sensitive: Sensitive::default(),
             confinement: Confinement::Off,
             sandbox: None,
+            profiles: Arc::new(sandbox_profile::built_in()),
+            is_read_only: false,
             additional: Vec::new(),
             default_mode: None,
             is_bypass_disabled: false,

@@ -54,7 +54,9 @@ pub use set::SetError;
 pub use statement::{Statement, StatementStanding};
 pub(crate) use text::{OPTIONS, SettingsText};
 pub use trust::{ApprovedTrust, PendingTrust, Trust, TrustRequest, TrustState, TrustSummary, summary};
-pub use values::{SandboxSettings, SensitiveFile, SettingsValues, SourcedValue, StatedPreferences};
+pub use values::{
+    SandboxSettings, SensitiveFile, SettingsValues, SourcedValue, StatedPreferences, StatedProfile,
+};
 pub use write::{SettingsScope, WriteOutcome};
 
 /// How many of the folders of settings are ours to write into.

@@ -284,6 +284,13 @@ impl Sandbox {
         Ok(Self { helper, policy, hides, scripts, store, guards, is_for_checkouts, proxy, folder, next })
     }
 
+    /// The same sandbox, whose commands have this network.
+    #[must_use]
+    pub fn reaching(mut self, network: Network) -> Self {
+        self.policy.network = network;
+        self
+    }
+
     /// The same sandbox, whose commands get these variables.
     #[must_use]
     pub fn giving<'v>(mut self, variables: impl Iterator<Item = (&'v str, &'v str)>) -> Self {

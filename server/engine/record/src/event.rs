@@ -314,6 +314,8 @@ pub enum Event {
         effort: Option<Effort>,
         /// The name of the style of the answers from the next turn on, where the user has chosen one for this session.
         output_style: Option<String>,
+        /// The profile of the sandbox now, where the user has chosen one for this session.
+        sandbox: Option<String>,
     },
     /// The queue or the messages to the running turn changed.
     QueueChanged {

@@ -354,6 +354,9 @@ pub enum Record {
         /// The name of the style of the answers in this session now, instead of that of the settings.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output_style: Option<String>,
+        /// The profile of the sandbox in this session now, instead of what the settings say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sandbox: Option<String>,
     },
     /// Something became of the agent's changes. Folded by the ledger.
     Edits {

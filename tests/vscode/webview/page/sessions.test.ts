@@ -58,6 +58,16 @@ async function seen(chat: ChatPage): Promise<unknown> {
     };
 }
 
+test("the sandbox profile of a session is shown below the prompt and taken back there", () =>
+    inWorld({ programs: [plain] }, async ({ chat }) => {
+        await answer(chat, "hello");
+        await chat.say("/sandbox read-only");
+        const mark = chat.page.locator("[aria-label='Sandbox: read-only']");
+        await mark.click();
+        await chat.page.locator("[role=option]", { hasText: "Default" }).click();
+        await mark.waitFor({ state: "detached" });
+    }));
+
 test("a session in a git worktree is begun by a command and merged by a button", () =>
     inWorld({ programs: [changing("^change", "a.txt", { 2: "line two" }, "Changed.")] }, async ({ chat, project }) => {
         project.write("a.txt", numbered(3));

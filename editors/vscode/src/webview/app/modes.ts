@@ -56,6 +56,7 @@ export function configure(app: App, change: Omit<ConfigureSessionParams, "sessio
             model: now.model.name,
             effort: now.effort,
             outputStyle: now.outputStyle,
+            sandbox: now.sandbox,
         }));
     });
 }

@@ -8,7 +8,7 @@ import { addPart } from "../app/drafts.ts";
 import { stop } from "../app/prompt.ts";
 import { IconAct } from "../panels/IconAct.tsx";
 import { Meter } from "../panels/Meter.tsx";
-import { EffortPicker, ModelPicker, ModePicker } from "../panels/Pickers.tsx";
+import { EffortPicker, ModelPicker, ModePicker, SandboxMark } from "../panels/Pickers.tsx";
 import { isRunning } from "../store/session.ts";
 
 interface Props {
@@ -27,6 +27,7 @@ export function ComposerFoot({ submit }: Props) {
                 <ModePicker />
                 <ModelPicker />
                 <EffortPicker />
+                <SandboxMark />
             </span>
             <span class="composer-end">
                 <Meter />

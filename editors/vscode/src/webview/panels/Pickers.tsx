@@ -1,4 +1,4 @@
-// The choice of mode, model and thinking effort of the session.
+// The choice of mode, model and thinking effort of the session, and the mark of its sandbox profile.
 //
 // Rule: the shown values are those of the server's last answer; a choice is shown when the server has taken it.
 
@@ -131,6 +131,28 @@ export function EffortPicker() {
         >
             <Icon name="think" />
             {effort !== "auto" && <span class="menu-word roomy">{label}</span>}
+        </Menu>
+    );
+}
+
+/** The sandbox profile of the session, while it is not that of the settings; choosing goes back to that. */
+export function SandboxMark() {
+    const app = useApp();
+    const profile = useSession((view) => view.sandbox);
+    if (profile === undefined) return null;
+    return (
+        <Menu
+            label={`Sandbox: ${profile}`}
+            value={profile}
+            choices={[
+                { value: profile, label: exactLine(profile), detail: "The sandbox profile of this session" },
+                { value: "default", label: "Default", detail: "As the settings say" },
+            ]}
+            side="up"
+            onChoose={(value) => configure(app, { sandbox: value })}
+        >
+            <Icon name="shield" />
+            <span class="menu-word roomy">{exactLine(profile)}</span>
         </Menu>
     );
 }

@@ -100,6 +100,8 @@ export interface SessionView {
     readonly model: string;
     readonly effort: Snapshot["effort"];
     readonly outputStyle: Snapshot["outputStyle"];
+    /** The sandbox profile; absent for the sandbox of the settings. */
+    readonly sandbox: Snapshot["sandbox"];
     readonly transcript: Transcript;
     readonly agents: ReadonlyMap<AgentId, AgentView>;
     /** The newest output of calls that run. */
@@ -157,6 +159,7 @@ export function sessionOf(snapshot: Snapshot): SessionView {
         model: snapshot.model.name,
         effort: snapshot.effort,
         outputStyle: snapshot.outputStyle,
+        sandbox: snapshot.sandbox,
         transcript: transcriptOf(snapshot.items, snapshot.moreItems),
         agents: new Map((snapshot.subagents ?? []).map((agent) => [agent.agentId, workingAgent(agent)])),
         live: new Map(),
@@ -329,6 +332,7 @@ const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
         model: event.model,
         effort: event.effort,
         outputStyle: event.outputStyle,
+        sandbox: event.sandbox,
     }),
     queue_changed: (view, event) => ({
         ...view,

@@ -226,7 +226,7 @@ impl ContextBuilder {
                 facts.mode = state.config.mode_known.map(|known| (known, state.config.mode));
             }
             let workspace = &self.environment.workspace;
-            inner.take_in(workspace.take_changes(), state.answers);
+            inner.take_in(workspace.take_changes(), state.counts.answers);
             facts.changed = workspace.reminder(&inner.unreported);
             let can_write = tools.iter().any(|tool| tool.name == TODO_WRITE);
             facts.todos = todo_reminder(state, stale).filter(|_| can_write);
@@ -237,7 +237,7 @@ impl ContextBuilder {
                 continue;
             }
             match kind {
-                ReminderKind::FilesChanged => inner.reported_at = Some(state.answers),
+                ReminderKind::FilesChanged => inner.reported_at = Some(state.counts.answers),
                 ReminderKind::SessionStart => self.publish_todo(TodoReminderReason::Initial),
                 ReminderKind::TodoChanged => self.publish_todo(TodoReminderReason::Changed),
                 ReminderKind::TodoStale => self.publish_todo(TodoReminderReason::Stale),

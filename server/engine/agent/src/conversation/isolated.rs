@@ -99,7 +99,7 @@ impl WorktreeIsolation {
     }
 
     /// The sandbox of its commands, made from that of the workspace: they write in the worktree, and in git's own files.
-    fn sandbox(&self, outer: &Arc<Sandbox>) -> std::io::Result<Arc<Sandbox>> {
+    fn sandbox(&self, outer: &Arc<Sandbox>, is_read_only: bool) -> std::io::Result<Arc<Sandbox>> {
         let mut known = lock(&self.sandbox);
         if let Some((of, own)) = &*known
             && Arc::ptr_eq(of, outer)
@@ -119,7 +119,13 @@ impl WorktreeIsolation {
         writable.extend(beside.cloned());
         let outside: Vec<_> =
             roots.into_iter().filter(|root| !self.worktree.path.is_within(root)).cloned().collect();
-        let own = Arc::new(outer.writing_in(writable, &outside)?);
+        let own = match is_read_only {
+            true => {
+                let seen: Vec<_> = writable.into_iter().chain(outside).collect();
+                Arc::new(outer.writing_in(Vec::new(), &seen)?)
+            }
+            false => Arc::new(outer.writing_in(writable, &outside)?),
+        };
         *known = Some((Arc::clone(outer), Arc::clone(&own)));
         Ok(own)
     }
@@ -148,7 +154,7 @@ impl WorktreeIsolation {
         let moved: Vec<_> = moved.collect();
         policy.rules.extend(moved);
         if let Some(sandbox) = policy.sandbox.take() {
-            match self.sandbox(&sandbox) {
+            match self.sandbox(&sandbox, policy.is_read_only) {
                 Ok(own) => policy.sandbox = Some(own),
                 Err(error) => policy.confinement = Confinement::Missing(error.to_string()),
             }

@@ -1,7 +1,7 @@
 //! Taking the changes of a session's worktree over into the workspace.
 //!
 //! Rule: all files or none. The user's own changes in the workspace, saved or not, are merged with; where both changed the same
-//! lines nothing is written. What is written goes the way of the agent's own changes: it is reviewed, undone and journaled so.
+//! lines nothing is written. Merged files go the way of the agent's own changes: they are reviewed, undone and journaled so.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -58,7 +58,7 @@ pub(crate) struct MergeConflict {
     reason: String,
 }
 
-/// What becomes of one file of the workspace.
+/// The plan for one file of the workspace.
 enum FilePlan {
     Change(FileChange),
     Remove(FileRemoval),

@@ -30,7 +30,8 @@ impl SessionDirectory for Engine {
         );
         let begun = begun.map_err(|error| error.to_string())?;
         let (effort, output_style) = (Some(config.effort), Some(config.output_style));
-        begun.configure(ConfigChange { effort, output_style, ..ConfigChange::default() });
+        let sandbox = Some(config.sandbox);
+        begun.configure(ConfigChange { effort, output_style, sandbox, ..ConfigChange::default() });
         begun.hooks().begin_as(StartSource::Clear);
         Ok(begun.id().clone())
     }
@@ -42,7 +43,8 @@ impl SessionDirectory for Engine {
         let begun = self.new_session_in_worktree(new, &session.core().cancel_token()).await;
         let begun = begun.map_err(|error| error.to_string())?;
         let (effort, output_style) = (Some(config.effort), Some(config.output_style));
-        begun.configure(ConfigChange { effort, output_style, ..ConfigChange::default() });
+        let sandbox = Some(config.sandbox);
+        begun.configure(ConfigChange { effort, output_style, sandbox, ..ConfigChange::default() });
         Ok(begun.id().clone())
     }
 

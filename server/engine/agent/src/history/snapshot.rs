@@ -68,6 +68,8 @@ pub struct Snapshot {
     pub effort: Option<Effort>,
     /// The name of the style of the answers, where the user has chosen one for this session.
     pub output_style: Option<String>,
+    /// The profile of the sandbox, where the user has chosen one for this session.
+    pub sandbox: Option<String>,
     /// Tokens of all turns.
     pub usage: Usage,
     /// Their cost.
@@ -103,6 +105,7 @@ impl Snapshot {
             agents: state.working_agents(),
             effort: state.config.effort,
             output_style: state.config.output_style.clone(),
+            sandbox: state.config.sandbox.clone(),
             usage: state.spending.usage(),
             cost: state.spending.total(),
             context: None,

@@ -306,6 +306,7 @@ impl CommandContext<'_> {
             BuiltInId::Rename => self.rename(),
             BuiltInId::Resume => self.resume().await,
             BuiltInId::Rewind => self.rewind(),
+            BuiltInId::Sandbox => self.sandbox(),
             BuiltInId::Skills => self.skills(),
             BuiltInId::Status => self.status().await,
             BuiltInId::Tasks => self.tasks(),

@@ -145,7 +145,7 @@ impl Prompts {
         let steering = steering && *prompt.kind() == PromptKind::Text;
         let mode = self.core.state().config.mode;
         let is_limited = !prompt.kind().is_answered_without_model();
-        if is_limited && self.turns.limit_of(prompt.options(), mode) == TurnLimit::Disabled {
+        if is_limited && self.turns.limit_of(&prompt.options(), mode) == TurnLimit::Disabled {
             return Err(SubmitError::ChatDisabled);
         }
         let content = prompt.content();
@@ -206,7 +206,7 @@ impl Prompts {
             content.splice(0..0, news.map(|text| Block::Text { text }));
         }
         let turn = TurnId::generate();
-        *active = Some(ActiveTurn::new(&self.core, turn.clone(), options));
+        *active = Some(ActiveTurn::new(&self.core, turn.clone(), options.clone()));
         let item = new_item(&turn, ItemBody::user_message(text));
         let record = Record::Prompt { turn: turn.clone(), queued, item, content, parts, options };
         self.core.commit_to(state, record);

@@ -139,7 +139,7 @@ impl Session {
 
     /// Resumes the turn in which requests waited for the user.
     fn resume_turn(&self, state: &SessionState, turn: TurnId, point: ResumePoint) {
-        let active = ActiveTurn::new(self.core(), turn.clone(), state.running.options);
+        let active = ActiveTurn::new(self.core(), turn.clone(), state.running.options.clone());
         *self.services.turns.active() = Some(active);
         self.services.requests.hold_until_attended();
         {
@@ -168,7 +168,8 @@ impl Session {
         // An unknown mode is kept, and reported later.
         let mode = state.config.unknown_mode.clone().map_or(state.config.mode.into(), StoredMode::Unknown);
         let (effort, output_style) = (state.config.effort, state.config.output_style.clone());
-        self.core().commit_to(state, Record::Configured { mode, model, effort, output_style });
+        let sandbox = state.config.sandbox.clone();
+        self.core().commit_to(state, Record::Configured { mode, model, effort, output_style, sandbox });
     }
 
     /// Replaces a mode that does not apply any more, and adds notices of folders that are gone.
@@ -198,8 +199,8 @@ impl Session {
         report_loss(self.core(), &mut state, &text, &format!("The mode is now {}.", mode.name()));
         let mode = mode.into();
         let (model, effort) = (state.config.model.clone(), state.config.effort);
-        let output_style = state.config.output_style.clone();
-        self.core().commit_to(&mut state, Record::Configured { mode, model, effort, output_style });
+        let (output_style, sandbox) = (state.config.output_style.clone(), state.config.sandbox.clone());
+        self.core().commit_to(&mut state, Record::Configured { mode, model, effort, output_style, sandbox });
     }
 
     /// Adds a notice of each folder of the session that is gone, once.

@@ -149,7 +149,7 @@ impl SideQuestions {
             return Err(SideError::Closed);
         }
         let mode = core.state().config.mode;
-        if self.services.turns.limit_of(TurnOptions::default(), mode) == TurnLimit::Disabled {
+        if self.services.turns.limit_of(&TurnOptions::default(), mode) == TurnLimit::Disabled {
             return Err(SideError::ChatDisabled);
         }
         let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| SideError::Busy)?;

@@ -52,7 +52,7 @@ impl TitleWriter {
 
     /// Begins to ask a model for a title after the first completed turn, where the user wants that.
     pub(super) fn begin(self: &Arc<Self>, turn: &TurnId) {
-        let is_due = |state: &SessionState| state.turns_done == 1 && state.title.by.is_none();
+        let is_due = |state: &SessionState| state.counts.turns_done == 1 && state.title.by.is_none();
         if !is_due(&self.core.state()) {
             return;
         }

@@ -25,6 +25,9 @@ pub struct SessionConfig {
     pub effort: Option<Effort>,
     /// The name of the output style; `None` where the user has chosen none for this session.
     pub output_style: Option<String>,
+    /// The profile of the sandbox; `None` where the user has chosen none for this session.
+    #[serde(default)]
+    pub sandbox: Option<String>,
     /// The rules by which changes reach the files; `None` where the session has none of its own.
     pub deliveries: Option<Vec<EditDeliveryRule>>,
 }
@@ -40,6 +43,8 @@ pub struct ConfigChange {
     pub effort: Option<Option<Effort>>,
     /// The name of the output style; `Some(None)` is that of the settings.
     pub output_style: Option<Option<String>>,
+    /// The profile of the sandbox; `Some(None)` is what the settings say.
+    pub sandbox: Option<Option<String>>,
 }
 
 impl SessionConfig {
@@ -53,6 +58,7 @@ impl SessionConfig {
             model,
             effort: None,
             output_style: None,
+            sandbox: None,
             deliveries: None,
         }
     }
@@ -63,11 +69,13 @@ impl SessionConfig {
         let model = change.model.unwrap_or_else(|| self.model.clone());
         let effort = change.effort.unwrap_or(self.effort);
         let output_style = change.output_style.unwrap_or_else(|| self.output_style.clone());
+        let sandbox = change.sandbox.unwrap_or_else(|| self.sandbox.clone());
         let is_same = mode == self.mode
             && model == self.model
             && effort == self.effort
-            && output_style == self.output_style;
-        (!is_same).then(|| Record::Configured { mode: mode.into(), model, effort, output_style })
+            && output_style == self.output_style
+            && sandbox == self.sandbox;
+        (!is_same).then(|| Record::Configured { mode: mode.into(), model, effort, output_style, sandbox })
     }
 
     /// Sets mode, model, effort and style.
@@ -84,7 +92,8 @@ impl SessionConfig {
             self.mode_before_plan = (mode == Mode::Plan).then_some(self.mode);
         }
         (self.mode, self.model, self.effort, self.output_style) = (mode, model, effort, output_style);
-        let (model, output_style) = (self.model.clone(), self.output_style.clone());
-        Event::ModeChanged { mode, model, effort, output_style }
+        let (model, output_style, sandbox) =
+            (self.model.clone(), self.output_style.clone(), self.sandbox.clone());
+        Event::ModeChanged { mode, model, effort, output_style, sandbox }
     }
 }

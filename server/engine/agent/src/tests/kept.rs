@@ -87,6 +87,7 @@ fn settle(session: &Session) {
         model: Some("demo".to_owned()),
         effort: Some(Some(Effort::High)),
         output_style: Some(Some("Concise".to_owned())),
+        sandbox: Some(Some("offline".to_owned())),
     });
     let rule = EditDeliveryRule { glob: "docs/**".to_owned(), delivery: EditDelivery::Apply };
     session.gate().deliver(Deliveries::new(vec![rule]).unwrap());
@@ -97,7 +98,7 @@ fn settle(session: &Session) {
 /// A turn in which the server ends, with all messages meanwhile.
 async fn begin(session: &Arc<Session>, events: &mut Subscription) {
     let budget = Budget { max_cost_usd: Some(2.5), max_minutes: Some(30.0) };
-    let options = TurnOptions { max_turns: Some(7), candidate_answers: None, budget };
+    let options = TurnOptions { max_turns: Some(7), candidate_answers: None, sandbox: None, budget };
     session.prompts().submit(prompt("more").with_options(options)).unwrap();
     let text = |item: &Item| matches!(item.body, ItemBody::AgentMessage { .. });
     until(events, |event| matches!(event, Event::ItemAdded { item } if text(item))).await;

@@ -157,11 +157,11 @@ impl Turns {
 
     /// The options of the running turn's prompt.
     pub(super) fn options(&self) -> TurnOptions {
-        self.active().as_ref().map(|turn| turn.options).unwrap_or_default()
+        self.active().as_ref().map(|turn| turn.options.clone()).unwrap_or_default()
     }
 
     /// The limit of a turn in a mode, with the options of its prompt.
-    pub(crate) fn limit_of(&self, options: TurnOptions, mode: Mode) -> TurnLimit {
+    pub(crate) fn limit_of(&self, options: &TurnOptions, mode: Mode) -> TurnLimit {
         let sources = LimitSources {
             command_line: self.limit.get().copied(),
             call: options.max_turns,

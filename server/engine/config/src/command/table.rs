@@ -207,6 +207,14 @@ pub const BUILT_INS: &[BuiltInCommand] = &[
         Control,
     ),
     command(
+        BuiltInId::Sandbox,
+        "sandbox",
+        &[],
+        "[PROFILE]",
+        "Lists the profiles of the sandbox, or chooses one for this session's commands",
+        Control,
+    ),
+    command(
         BuiltInId::SecurityReview,
         "security-review",
         &[],

@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use super::effective::{EffectiveSetting, effective};
 use super::{
-    EditorSettings, SensitiveFile, SetError, Settings, SettingsScope as FileScope, SettingsSources,
-    SettingsValues, SourcedValue, TrustRequest, TrustState, WithheldSetting, WriteOutcome,
+    EditorSettings, SandboxSettings, SensitiveFile, SetError, Settings, SettingsScope as FileScope,
+    SettingsSources, SettingsValues, SourcedValue, TrustRequest, TrustState, WithheldSetting, WriteOutcome,
 };
 use crate::ignore_files::IgnoreLook;
 use crate::plugin::installed::PluginPaths;
@@ -23,6 +23,7 @@ use crate::plugin::{Plugin, PluginId};
 use crate::policies::PolicyProvider;
 use crate::policy::{KeepRuleError, Policy, PolicySource, SessionDefaults};
 use crate::preferences::Preferences;
+use crate::sandbox_profile::{self, SandboxProfile, SandboxProfiles};
 use kode_base::paths::AbsPath;
 use kode_base::secret_places::{places, shown};
 use kode_base::steering::IGNORE_FILES;
@@ -264,6 +265,7 @@ impl SettingsPolicy {
         let values = &settings.values;
         let mut problems = settings.problems.clone();
         let (confinement, sandbox) = self.confinement(settings, &mut problems);
+        let profiles = Arc::new(self.profiles(&values.sandbox, &mut problems));
         let lost = settings.has_lost_protection().then(|| {
             let broken = problems.iter().find(|problem| problem.severity == ProblemSeverity::Error);
             broken.map(|problem| problem.message.clone()).unwrap_or_default()
@@ -274,6 +276,8 @@ impl SettingsPolicy {
             sensitive: self.sensitive(&values.sensitive_files),
             confinement,
             sandbox,
+            profiles,
+            is_read_only: false,
             additional: values.additional_directories.iter().map(|folder| folder.value.clone()).collect(),
             default_mode: values.default_mode.as_ref().map(|mode| mode.value),
             is_bypass_disabled: values.is_bypass_disabled,
@@ -414,6 +418,24 @@ impl SettingsPolicy {
         }
     }
 
+    /// The profiles of the sandbox: the user's, and the built-in ones that the user has not replaced.
+    fn profiles(&self, wanted: &SandboxSettings, problems: &mut Vec<SettingsProblem>) -> SandboxProfiles {
+        let mut profiles = sandbox_profile::built_in();
+        for (name, stated) in &wanted.profiles {
+            let network = stated.allowed_domains.clone().map(|allowed_domains| {
+                network(&SandboxSettings { allowed_domains, ..wanted.clone() }, problems)
+            });
+            let profile = SandboxProfile {
+                description: stated.description.clone(),
+                is_read_only: stated.is_read_only,
+                network,
+                writable: self.folders(&stated.allow_write),
+            };
+            profiles.insert(name.clone(), profile);
+        }
+        profiles
+    }
+
     fn folder(&self, text: &str, root: Option<&AbsPath>) -> Option<AbsPath> {
         if let Some(rest) = text.strip_prefix("~/") {
             return self.options.home.as_ref().map(|home| home.join(rest));
@@ -447,7 +469,7 @@ fn hidden_by(unreadable: Option<Unreadable>, disabled: Vec<String>) -> HiddenFil
 
 /// Which network commands get. An entry that cannot be read allows nothing, and where one that denies cannot be read,
 /// nothing is allowed.
-fn network(wanted: &super::SandboxSettings, problems: &mut Vec<SettingsProblem>) -> Network {
+fn network(wanted: &SandboxSettings, problems: &mut Vec<SettingsProblem>) -> Network {
     let mut read = |entries: &[SourcedValue<String>], severity: ProblemSeverity, consequence: &str| {
         let patterns = entries.iter().filter_map(|entry| match entry.value.parse::<HostEntry>() {
             Ok(pattern) => Some(pattern),
@@ -553,7 +575,7 @@ mod tests {
                 |text: &&str| SourcedValue { value: (*text).to_owned(), source: source.clone(), root: None };
             texts.iter().map(entry).collect::<Vec<_>>()
         };
-        let wanted = super::super::SandboxSettings {
+        let wanted = super::SandboxSettings {
             allowed_domains: entries(allowed),
             denied_domains: entries(denied),
             ..Default::default()

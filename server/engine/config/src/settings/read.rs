@@ -10,9 +10,10 @@ use serde_json::{Map, Value};
 
 use super::text::{OPTIONS, SettingsText};
 use super::trust::{Trust, TrustRequest};
-use super::values::{SensitiveFile, SourcedValue, append, merge};
+use super::values::{SensitiveFile, SourcedValue, StatedProfile, append, merge};
 use super::{CONFIG, FOREIGN_CONFIG_FOLDER, Settings, WithheldSetting};
 use crate::plugin::installed::InstalledPlugins;
+use crate::sandbox_profile::is_profile_name;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_base::variables::{ExpandedText, expand};
@@ -279,7 +280,56 @@ impl FileReader<'_, '_> {
             }),
             "network" => self.section(property, Self::network),
             "filesystem" => self.section(property, Self::file_system),
+            "profiles" if self.is_of_workspace() => {
+                let message =
+                    "Files in the workspace cannot define sandbox profiles; set this in your user settings.";
+                self.report(ProblemSeverity::Warning, property.value.range(), message.to_owned());
+            }
+            "profiles" => self.section(property, Self::sandbox_profile),
             _ => {}
+        }
+    }
+
+    /// A profile of the sandbox. Of each name the strongest file counts.
+    fn sandbox_profile(&mut self, property: &ObjectProp<'_>) {
+        let name = property.name.as_str().to_owned();
+        if !is_profile_name(&name) {
+            let message = format!(
+                "`{name}` cannot be the name of a sandbox profile: take up to 40 letters, digits, `-`, `_` and `.`, and not \
+                 `default`."
+            );
+            return self.report(ProblemSeverity::Warning, property.name.range(), message);
+        }
+        if self.settings.values.sandbox.profiles.contains_key(&name) {
+            return;
+        }
+        let mut profile = StatedProfile::default();
+        self.section(property, |reader, property| reader.entry_of_profile(property, &mut profile));
+        self.settings.values.sandbox.profiles.insert(name, profile);
+    }
+
+    fn entry_of_profile(&mut self, property: &ObjectProp<'_>, profile: &mut StatedProfile) {
+        match property.name.as_str() {
+            "description" => profile.description = self.text(&property.value).unwrap_or_default(),
+            "readOnly" => {
+                if let Some(value) = self.switch("sandbox.profiles", property, false) {
+                    profile.is_read_only = value;
+                }
+            }
+            "allowedDomains" => {
+                let mut hosts = Vec::new();
+                self.list(property, |reader, node| hosts.extend(reader.narrowing(node)));
+                profile.allowed_domains = Some(hosts);
+            }
+            "allowWrite" => {
+                self.list(property, |reader, node| profile.allow_write.extend(reader.narrowing(node)));
+            }
+            other => {
+                let message = format!(
+                    "`{other}` is ignored: a sandbox profile has description, readOnly, allowedDomains and allowWrite."
+                );
+                self.report(ProblemSeverity::Warning, property.name.range(), message);
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 //! Rule: files are taken in from the strongest to the weakest: a scalar stays once it is set, a list grows by what it does
 //! not hold yet.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -186,6 +187,21 @@ pub struct SandboxSettings {
     pub deny_write: Vec<SourcedValue<String>>,
     /// `filesystem.denyRead`, as written.
     pub deny_read: Vec<SourcedValue<String>>,
+    /// `profiles`, by name.
+    pub profiles: BTreeMap<String, StatedProfile>,
+}
+
+/// A profile of the sandbox, as the user's settings state it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatedProfile {
+    /// `description`.
+    pub description: String,
+    /// `readOnly`.
+    pub is_read_only: bool,
+    /// `allowedDomains`, as written; `None` where commands reach what they reach without the profile.
+    pub allowed_domains: Option<Vec<SourcedValue<String>>>,
+    /// `allowWrite`, as written.
+    pub allow_write: Vec<SourcedValue<String>>,
 }
 
 /// How a file is protected beyond the built-in table.

@@ -103,7 +103,7 @@ impl WorktreeRunner<'_> {
         let folder = self.scratch();
         let made = folder.clone();
         blocking(move || {
-            // What an interrupted merge left.
+            // An interrupted merge may have left files.
             let _ = fs::remove_dir_all(made.as_path());
             fs::create_dir_all(made.as_path()).map_err(|error| error.to_string())
         })
@@ -155,7 +155,7 @@ impl WorktreeRunner<'_> {
     async fn read(&self, folder: &AbsPath, cancel: &CancellationToken) -> Result<WorktreeChanges, String> {
         let runner = self.runner()?;
         let at = |name: &str| quote(&folder.join(name).to_string());
-        // In an index of its own: what is staged in the worktree stays so.
+        // In an index of its own: the staged changes of the worktree stay staged.
         let line = format!(
             "base=$({GIT} rev-parse --verify --quiet {}) || base={}; \
              cp \"$({GIT} rev-parse --path-format=absolute --git-path index)\" {index} || exit 1; \

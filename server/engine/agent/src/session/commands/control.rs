@@ -18,6 +18,7 @@ use kode_base::mask::masked_text;
 use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, Target};
 use kode_config::command::CommandReport;
+use kode_config::sandbox_profile::DEFAULT_PROFILE;
 use kode_permission::GateDecision;
 use kode_permission::gate::GateCase;
 use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
@@ -254,6 +255,31 @@ impl CommandContext<'_> {
                     .with(json!({ "outputStyle": name }))
             }
             Err(error) => CommandReport::failure(error),
+        }
+    }
+
+    pub(super) fn sandbox(&self) -> CommandReport {
+        let (session, gate) = (self.session, self.session.gate());
+        let profiles = gate.sandbox_profiles();
+        if self.arguments.is_empty() {
+            let own = session.core().state().config.sandbox.clone();
+            let own = own.as_deref().unwrap_or(DEFAULT_PROFILE);
+            let mut text = String::new();
+            for (name, description) in &profiles {
+                let mark = if name == own { " ← this session" } else { "" };
+                let _ = writeln!(text, "- **{name}**: {description}{mark}");
+            }
+            text.push_str("\n`/sandbox NAME` chooses one for the commands of this session.");
+            let names: Vec<_> = profiles.iter().map(|(name, _)| name).collect();
+            return CommandReport::text(text).with(json!({ "sandbox": own, "profiles": names }));
+        }
+        match gate.profile_named(self.arguments) {
+            Ok(sandbox) => {
+                session.configure(ConfigChange { sandbox: Some(sandbox), ..ConfigChange::default() });
+                let text = format!("Commands run in the sandbox profile {} from now on.", self.arguments);
+                CommandReport::text(text).with(json!({ "sandbox": self.arguments }))
+            }
+            Err(error) => CommandReport::failure(format!("The sandbox stays as it is: {error}.")),
         }
     }
 

@@ -164,7 +164,11 @@ impl CommandContext<'_> {
         let asked = profile.as_ref().map_or_else(|error| error.to_string(), |profile| profile.model.clone());
         let folders: Vec<_> = session.roots().iter().map(ToString::to_string).collect();
         let version = env!("CARGO_PKG_VERSION");
-        let sandbox = if in_force.policy.sandbox.is_some() { "on" } else { "off" };
+        let sandbox = match (&in_force.policy.sandbox, &in_force.profile) {
+            (Some(_), None) => "on".to_owned(),
+            (Some(_), Some(profile)) => format!("on, profile {profile}"),
+            (None, _) => "off".to_owned(),
+        };
         let effort = effort.map_or("as the profile says", kode_base::effort::Effort::name);
         let style = style.unwrap_or_else(|| session.instructions().current().style.name.clone());
         let text = format!(

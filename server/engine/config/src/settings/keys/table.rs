@@ -130,6 +130,12 @@ pub const KEYS: &[Key] = &[
     behavior("sandbox.filesystem.allowWrite", Texts, Approved, "Folders that commands may write in as well"),
     behavior("sandbox.filesystem.denyWrite", Texts, Everywhere, "Files and folders that they may not write"),
     behavior("sandbox.filesystem.denyRead", Texts, Everywhere, "Files and folders that they may not see"),
+    behavior(
+        "sandbox.profiles",
+        ObjectsByName,
+        Own,
+        "Named ways to hold commands, for a session or a turn: description, readOnly, allowedDomains, allowWrite",
+    ),
     foreign("sandbox.network.allowUnixSockets", SOCKETS),
     foreign("sandbox.network.allowAllUnixSockets", SOCKETS),
     foreign("sandbox.network.httpProxyPort", PROXIES),
