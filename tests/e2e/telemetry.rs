@@ -7,7 +7,7 @@ mod collector;
 use std::fs;
 use std::net::TcpListener;
 
-use kode_e2e::{Client, Offer, Project, Script, call, say};
+use kode_e2e::{Client, Offer, Project, Rotel, Script, call, say};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use serde_json::{Value, json};
 
@@ -101,6 +101,27 @@ fn one<'s>(spans: &'s [Span], name: &str) -> &'s Span {
 
 fn of(span: &Span, key: &str) -> String {
     attribute(&span.attributes, key).unwrap_or_else(|| panic!("no {key} in {span:?}"))
+}
+
+#[test]
+fn a_turn_passes_a_collector_that_others_wrote() {
+    let (project, collector) = (project(), Collector::start());
+    let Some(rotel) = Rotel::start(&collector.address, &project.outside()) else { return };
+    of_user(&project, &json!({ "endpoint": rotel.address() }));
+    work(&project);
+    rotel.end();
+    let spans = collector.spans();
+    let turn = one(&spans, "invoke_agent kode-ls");
+    let (task, agent) = (one(&spans, "execute_tool Task"), one(&spans, "invoke_agent general-purpose"));
+    assert_eq!((&task.parent_span_id, &agent.parent_span_id), (&turn.span_id, &task.span_id));
+    let waits = named(&spans, "wait_for_permission");
+    let parents: Vec<_> = waits.iter().map(|wait| &wait.parent_span_id).collect();
+    assert_eq!(parents, [&turn.span_id, &agent.span_id]);
+    let mut names: Vec<_> = collector.metrics().into_iter().map(|metric| metric.name).collect();
+    names.sort();
+    let wanted = ["gen_ai.client.operation.duration", "gen_ai.client.token.usage", "kode.cost", "kode.edits"];
+    assert_eq!(names[..4], wanted);
+    assert_eq!(attribute(&collector.resource().attributes, "service.name").as_deref(), Some("kode-ls"));
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod model;
 mod position;
 mod process;
 mod project;
+mod rotel;
 mod script;
 mod session;
 pub mod strings;
@@ -35,6 +36,7 @@ pub use model::{ScriptedModel, results_of, text_of};
 pub use position::{Encoding, offset_of, position_of};
 pub use process::{Output, Process, run, run_program};
 pub use project::{Project, copy_folder};
+pub use rotel::Rotel;
 pub use script::{Script, Step, call, say, step, summarize};
 pub use session::Session;
 

@@ -135,6 +135,12 @@ fn serve(connection: &TcpStream, kept: &Mutex<Vec<ReceivedExport>>) {
         if reader.read_exact(&mut body).is_err() {
             return;
         }
+        // Collectors that forward compress.
+        if headers.contains("content-encoding: gzip") {
+            let mut plain = Vec::new();
+            flate2::read::GzDecoder::new(body.as_slice()).read_to_end(&mut plain).expect("gzip");
+            body = plain;
+        }
         let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
         kept.lock().unwrap().push(ReceivedExport { path, headers, body });
         let mut answer = connection;

@@ -10,6 +10,7 @@ mod course;
 mod damage;
 mod fallback;
 mod faults;
+mod goals;
 mod input;
 mod kept;
 mod losses;

@@ -100,7 +100,7 @@ impl Goals {
     }
 
     /// The bound that the active goal has reached.
-    pub(super) fn exhausted(&self) -> Option<GoalState> {
+    pub(crate) fn exhausted(&self) -> Option<GoalState> {
         self.now().filter(|goal| goal.state == GoalState::Active).and_then(|goal| goal.exhausted())
     }
 
