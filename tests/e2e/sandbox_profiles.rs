@@ -119,3 +119,18 @@ fn profiles_of_the_user_set_network_and_folders_and_those_of_a_workspace_do_not_
     session.run("cache");
     assert!(project.workspace().join("cache/there.txt").exists(), "{:?}", project.model.last_results());
 }
+
+#[test]
+fn a_run_in_a_script_is_held_by_the_profile_that_it_names() {
+    let project = Project::new(&writing());
+    let run = |arguments: &[&str]| {
+        let all = ["run", "--mode", "bypassPermissions"].iter().chain(arguments).copied().collect::<Vec<_>>();
+        project.run_as(&all, "", &[])
+    };
+    assert_eq!(run(&["--sandbox", "read-only", "first"]).code, 0);
+    assert!(!project.workspace().join("first.txt").exists());
+    assert_eq!(run(&["second"]).code, 0);
+    assert!(project.workspace().join("second.txt").exists());
+    let wrong = run(&["--sandbox", "none", "third"]);
+    assert!(wrong.code != 0 && wrong.stderr.contains("there is no sandbox profile `none`"), "{wrong:?}");
+}

@@ -242,3 +242,21 @@ fn a_command_begins_a_session_in_a_worktree_for_editors_without_a_client() {
         (&json!("plan"), &json!(project.workspace()))
     );
 }
+
+#[test]
+fn a_run_in_a_script_leaves_its_work_in_a_worktree_and_continues_there() {
+    let script = Script::default()
+        .when("^write", [call("Write", json!({ "file_path": "c.txt", "content": "new\n" })), say("done")])
+        .when("^look", [call("Bash", json!({ "command": "cat c.txt" })), say("done")]);
+    let project = repository(&script);
+    let run = |arguments: &[&str]| {
+        let all = ["run", "--mode", "bypassPermissions"].iter().chain(arguments).copied().collect::<Vec<_>>();
+        let output = project.run_as(&all, "", &[]);
+        assert_eq!(output.code, 0, "{output:?}");
+    };
+    run(&["--worktree", "write"]);
+    assert!(!project.workspace().join("c.txt").exists());
+    run(&["--continue", "look"]);
+    let results = project.model.last_results();
+    assert!(results[0].0.contains("new"), "{results:?}");
+}

@@ -71,6 +71,9 @@ pub(in crate::cli) struct SessionArgs {
     /// Permission mode [default: from the settings]
     #[arg(long, value_name = "MODE", value_parser = parse_mode, help_heading = "Safety")]
     mode: Option<Mode>,
+    /// Sandbox profile for the commands of this session
+    #[arg(long, value_name = "PROFILE", help_heading = "Safety")]
+    sandbox: Option<String>,
     /// Permission rules that allow calls, comma-separated, such as `Edit,Bash(npm test:*)`
     #[arg(long, value_name = "RULES", help_heading = "Safety")]
     allowed_tools: Vec<String>,
@@ -262,6 +265,11 @@ pub(in crate::cli) async fn begin(
         }
         false => resume(&engine, &cwd, &args, profile).await?,
     };
+    if let Some(name) = &args.sandbox {
+        let chosen =
+            session.gate().profile_named(name).map_err(|error| anyhow::anyhow!("--sandbox: {error}"))?;
+        session.configure(ConfigChange { sandbox: Some(chosen), ..ConfigChange::default() });
+    }
     let messages = session.history().messages_from(0).last().map_or(0, |(number, _)| number + 1);
     Ok(RunSession { engine, session, messages, is_new, ephemeral })
 }
