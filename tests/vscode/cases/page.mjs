@@ -32,6 +32,20 @@ test("a prompt that is typed into the chat streams its answer", async (workbench
     assert.deepEqual(refused, [], "the page needs nothing that its policy refuses");
 });
 
+test("a session in a git worktree is begun by a command, and its sandbox profile chosen in a list", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" });
+    await chat(window);
+    window.git("init", "--quiet");
+    window.git("add", ".");
+    window.git("-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "--quiet", "--allow-empty", "-m", "begin");
+    await window.command("kode.session.newInWorktree");
+    await window.chat.getByText("kode-ls/ses_").waitFor();
+    await window.command("kode.session.sandbox");
+    await window.page.locator(".quick-input-list-row", { hasText: "read-only" }).click();
+    await window.chat.getByRole("button", { name: "Sandbox: read-only" }).waitFor();
+    await window.shot("worktree");
+});
+
 test("one can type and send before there is a server, and the first that comes takes it", async (workbench) => {
     const mute = path.join(workbench.box, "mute");
     fs.writeFileSync(mute, "#!/bin/sh\nexec cat >/dev/null\n", { mode: 0o755 });
