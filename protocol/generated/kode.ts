@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "27ceb21e70555ba9f955adaa83f5fabac14088ba414423a56568be24c943ed02";
+export const SCHEMA_HASH = "383a97e273dd170a86b63ec26e46f148a9b6d7ce21614386dda7ee4ec238d23c";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -1383,6 +1383,8 @@ export type Event =
     | ({ type: "todo_changed" } & TodoChanged)
     /** The goal of the session was set, checked, bounded or removed. */
     | ({ type: "goal_changed" } & GoalChanged)
+    /** The team changed: a member joined, ended, waits or continues, a message was sent or read, or a task changed. */
+    | ({ type: "team_changed" } & TeamChanged)
     /** The model was reminded of its todo list. */
     | ({ type: "todo_reminder" } & TodoReminder)
     /** A query begins, or the model is reminded of something. */
@@ -3608,6 +3610,22 @@ export interface SelectionPart {
     text: string;
 }
 
+/** A message of the user to a sub-agent in the background. */
+export interface SendToTeamParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The name of the sub-agent, or `*` for all that are at work. */
+    to: string;
+    /** The text, at most 8 KiB. */
+    text: string;
+}
+
+/** The recipients of a message. */
+export interface SendToTeamResult {
+    /** Their names. */
+    to: string[];
+}
+
 /** A model as its server lists it. Facts that the server does not report are absent. */
 export interface ServedModel {
     /** Its name in requests. */
@@ -3961,6 +3979,8 @@ export interface Snapshot {
     goal?: Goal;
     /** The git worktree it works in; absent where it works in the workspace itself. */
     worktree?: SessionWorktree;
+    /** The team of the main conversation and the sub-agents in the background; absent without one. */
+    team?: Team;
     /** The prompts that wait for their turn, next first. */
     queue: QueuedPrompt[];
     /** The messages to the running turn, next first. */
@@ -4181,6 +4201,76 @@ export interface TakeOverSessionParams {
 
 /** Names a command in the background; unique only within a session. */
 export type TaskId = string;
+
+/** The team of a session. */
+export interface Team {
+    /** The main conversation, then the sub-agents in the order in which they began; also some that have ended. */
+    members: TeamMember[];
+    /** The shared list of tasks, oldest first. */
+    tasks?: TeamTask[];
+}
+
+/** The team changed: a member joined, ended, waits or continues, a message was sent or read, or a task changed. */
+export interface TeamChanged {
+    /** The team now; absent without one. */
+    team?: Team;
+}
+
+/** A member of a team. */
+export interface TeamMember {
+    /** Its name; that of the main conversation is `main`. */
+    name: string;
+    /** The sub-agent; absent for the main conversation. */
+    agentId?: AgentId;
+    /** The name of its type; absent for the main conversation. */
+    agentType?: string;
+    /** Its task, in a few words; absent for the main conversation. */
+    description?: string;
+    /** Its state. */
+    state: TeamMemberState;
+    /** The member whose message it waits for; absent for a message of any member, and in other states than `waiting`. */
+    waitsFor?: string;
+    /** The number of messages that it has not read. */
+    unread: number;
+}
+
+/** The state of a member. */
+export type TeamMemberState =
+    /** It works. */
+    | "working"
+    /** It waits for a message. */
+    | "waiting"
+    /** It waits for the user to decide about a call. */
+    | "permission"
+    /** It waits for the user to answer a question. */
+    | "question"
+    /** No turn of the main conversation runs. */
+    | "idle"
+    /** The sub-agent has ended. */
+    | "ended";
+
+/** A task of the shared list. */
+export interface TeamTask {
+    /** Its number, from 1 on. */
+    number: number;
+    /** Its topic, in one line. */
+    title: string;
+    /** How far it is. */
+    state: TeamTaskState;
+    /** The name of the member that works on it or has completed it; absent for an open task. */
+    owner?: string;
+    /** The numbers of the uncompleted tasks that come before it. */
+    blockedBy?: number[];
+}
+
+/** How far a task is. */
+export type TeamTaskState =
+    /** No member works on it. */
+    | "open"
+    /** Its owner works on it. */
+    | "claimed"
+    /** It is completed. */
+    | "completed";
 
 /** An agent message grew. */
 export interface TextChunk {
@@ -4982,6 +5072,13 @@ export interface Requests {
      * Errors: `unknownSession`, `unknownTask`.
      */
     "agent/tasks/stop": { params: StopTaskParams; result: CancelResult };
+    /**
+     * Sends a message of the user to a sub-agent in the background, which reads it with its next step. Errors of `to` and
+     * `text` are `invalidParams`; `sessionBusy` means that a mailbox is full, and no member gets it then.
+     *
+     * Errors: `unknownSession`, `invalidParams`, `nothingToDo`, `sessionBusy`.
+     */
+    "agent/team/send": { params: SendToTeamParams; result: SendToTeamResult };
     /**
      * Gives a page of the whole output of a call or a background command.
      *

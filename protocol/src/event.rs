@@ -21,6 +21,7 @@ use crate::queue::Draft;
 use crate::sessions::TitledBy;
 use crate::state::{Effort, RunState, SessionWriter};
 use crate::task::BackgroundTask;
+use crate::team::TeamChanged;
 use crate::text::{
     AgentId, AskId, CallId, CheckpointId, HunkId, ItemId, PermissionId, QuestionId, ResolutionId, SessionId,
     Timestamp, TurnId, Uri,
@@ -132,6 +133,8 @@ pub enum Event {
     TodoChanged(TodoChanged),
     /// The goal of the session was set, checked, bounded or removed.
     GoalChanged(GoalChanged),
+    /// The team changed: a member joined, ended, waits or continues, a message was sent or read, or a task changed.
+    TeamChanged(TeamChanged),
     /// The model was reminded of its todo list.
     TodoReminder(TodoReminder),
     /// A query begins, or the model is reminded of something.

@@ -59,6 +59,7 @@ use crate::sessions::{
     SearchSessionsParams, SearchSessionsResult, SessionListChangedParams,
 };
 use crate::task::{ListTasksParams, ListTasksResult, ReadOutputParams, ReadOutputResult, StopTaskParams};
+use crate::team::{SendToTeamParams, SendToTeamResult};
 use crate::todo::{ListTodosParams, ListTodosResult};
 use crate::tools::{
     CallToolParams, CallToolResult, RegisterToolsParams, RegisterToolsResult, ToolCancelledParams,
@@ -380,6 +381,11 @@ requests! {
     ///
     /// Errors: `unknownSession`, `unknownTask`.
     StopTask = "agent/tasks/stop", StopTaskParams => CancelResult;
+    /// Sends a message of the user to a sub-agent in the background, which reads it with its next step. Errors of `to` and
+    /// `text` are `invalidParams`; `sessionBusy` means that a mailbox is full, and no member gets it then.
+    ///
+    /// Errors: `unknownSession`, `invalidParams`, `nothingToDo`, `sessionBusy`.
+    SendToTeam = "agent/team/send", SendToTeamParams => SendToTeamResult;
     /// Gives a page of the whole output of a call or a background command.
     ///
     /// Errors: `unknownSession`, `unknownCall`, `unknownTask`, `invalidParams`, `storageFailure`.

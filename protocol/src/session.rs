@@ -15,6 +15,7 @@ use crate::question::Question;
 use crate::queue::Draft;
 use crate::state::{Effort, EffortChoice, RunState, SessionWriter};
 use crate::task::BackgroundTask;
+use crate::team::Team;
 use crate::text::{AgentId, ItemId, SessionId, TurnId, Uri};
 use crate::todo::Todo;
 use crate::turn::{QueuedPrompt, Usage};
@@ -120,6 +121,9 @@ pub struct Snapshot {
     /// The git worktree it works in; absent where it works in the workspace itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<SessionWorktree>,
+    /// The team of the main conversation and the sub-agents in the background; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<Team>,
     /// The prompts that wait for their turn, next first.
     pub queue: Vec<QueuedPrompt>,
     /// The messages to the running turn, next first.

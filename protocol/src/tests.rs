@@ -179,6 +179,18 @@ fn every_event_keeps_its_form() {
                     "durationMs": 1000, "maxMinutes": 30, "finding": "exit code 101",
                 },
             }),
+            json!({
+                "type": "team_changed", "team": {
+                    "members": [
+                        { "name": "main", "state": "idle", "unread": 1 },
+                        {
+                            "name": "one", "agentId": "agent_1", "agentType": "general-purpose", "description": "Test it",
+                            "state": "waiting", "waitsFor": "main", "unread": 0,
+                        },
+                    ],
+                    "tasks": [{ "number": 1, "title": "a", "state": "claimed", "owner": "one", "blockedBy": [2] }],
+                },
+            }),
             json!({ "type": "todo_reminder", "reason": "stale" }),
             json!({ "type": "state_changed", "state": "WORKING" }),
             json!({ "type": "mode_changed", "mode": "acceptEdits", "model": "main" }),

@@ -19,6 +19,7 @@ pub mod review;
 pub mod rules;
 pub mod sessions;
 mod task;
+mod team;
 pub mod transfer;
 mod turn;
 
@@ -159,6 +160,7 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         todos: question::todos(&snapshot.todos),
         goal: snapshot.goal.map(goal::goal),
         worktree: snapshot.worktree.as_ref().map(worktree),
+        team: snapshot.team.map(team::team),
         queue: snapshot.queue.into_iter().map(queued).collect(),
         steering: snapshot.steering.into_iter().map(queued).collect(),
         queue_paused: snapshot.queue_paused,

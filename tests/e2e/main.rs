@@ -64,6 +64,7 @@ mod source;
 mod steering;
 mod styles;
 mod survival;
+mod teams;
 mod telemetry;
 mod transfer;
 mod transport;

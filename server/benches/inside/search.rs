@@ -163,6 +163,7 @@ impl Tree {
                 | CallAction::Ask(_)
                 | CallAction::SetMode(_)
                 | CallAction::SetTodos(_)
+                | CallAction::Team(_)
                 | CallAction::Use(_) => {
                     panic!("a search changes nothing")
                 }

@@ -110,7 +110,7 @@ pub(super) fn kind(tool: &str) -> ToolKind {
         "Glob" | "Grep" | "ToolSearch" => ToolKind::Search,
         "Bash" | "KillShell" => ToolKind::Execute,
         "WebFetch" | "WebSearch" => ToolKind::Fetch,
-        "Task" | "Think" | "TodoWrite" => ToolKind::Think,
+        "SendMessage" | "Task" | "TeamTasks" | "Think" | "TodoWrite" | "WaitForMessage" => ToolKind::Think,
         "EnterPlanMode" | "ExitPlanMode" => ToolKind::SwitchMode,
         _ => ToolKind::Other,
     }

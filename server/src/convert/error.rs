@@ -15,6 +15,7 @@ use kode_engine::agent::session::side::SideError;
 use kode_engine::agent::session::tasks::OutputError;
 use kode_engine::agent::sessions::BadQuery;
 use kode_engine::agent::state::queue::QueueError;
+use kode_engine::agent::state::team::TeamError;
 use kode_engine::agent::state::titles::TitleError;
 use kode_engine::base::ids::{PermissionId, QuestionId};
 use kode_engine::base::question::ReplyError;
@@ -51,6 +52,26 @@ pub(crate) fn chat(message: &str, hint: &str) -> RequestError {
 /// Not now.
 pub(crate) fn busy(message: &str, hint: &str) -> RequestError {
     failure(ErrorKind::SessionBusy, message.to_owned(), hint)
+}
+
+/// A message of the user was not sent.
+pub(crate) fn team(error: &TeamError) -> RequestError {
+    let of = |path: &str| ErrorKind::InvalidParams { path: path.to_owned() };
+    let (kind, hint) = match error {
+        TeamError::Empty | TeamError::TooLong(_) => (of("text"), "Write 1 to 8192 bytes."),
+        TeamError::Full(_) => (ErrorKind::SessionBusy, "Send it once the sub-agent has read some of them."),
+        TeamError::ByPrompt | TeamError::Alone => {
+            (ErrorKind::NothingToDo, "Write to the main conversation instead.")
+        }
+        TeamError::NoMember
+        | TeamError::Unknown { .. }
+        | TeamError::Ended { .. }
+        | TeamError::Oneself(_)
+        | TeamError::Taken { .. }
+        | TeamError::Cycle(_)
+        | TeamError::Task(_) => (of("to"), "Name a sub-agent that is at work in the background."),
+    };
+    failure(kind, format!("the message was not sent: {error}"), hint)
 }
 
 /// A fault of the server.

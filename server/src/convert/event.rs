@@ -10,14 +10,14 @@ use kode_engine::journal::lease::SessionWriter;
 use kode_engine::model::{Usage, UsageWindow};
 use kode_engine::permission::PermissionPrompt;
 use kode_engine::record::context::{ContextUse, Pace};
-use kode_engine::record::event::{Channel, Event, EventRecord, Gap, Item, QueuedPrompt};
+use kode_engine::record::event::{Channel, Event, EventRecord, Gap, Item, QueuedPrompt, RunState};
 use kode_protocol as wire;
 
 use super::permission::{decided, prompt, updated};
 use super::{
     agent_id, agents, bookmark, call_id, checkpoint_id, context, draft, goal, hooks, item, item_id, mcp,
-    mode, models, question, queued, review, rules, run_state, session_id, sessions, task, timestamp, turn,
-    turn_id, uri, usage, writer,
+    mode, models, question, queued, review, rules, run_state, session_id, sessions, task, team, timestamp,
+    turn, turn_id, uri, usage, writer,
 };
 
 /// An event with its place.
@@ -83,15 +83,14 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::QuestionAnswered { resolved } => wire::Event::QuestionAnswered(question::resolved(resolved)),
         Event::TodoChanged { todos } => wire::Event::TodoChanged(question::todo_changed(&todos)),
         Event::GoalChanged { goal } => goal::changed(goal),
+        Event::TeamChanged { team } => team::changed(team),
         Event::McpChanged { servers } => mcp::changed(servers),
         Event::TodoReminder { reason } => wire::Event::TodoReminder(question::todo_reminder(reason)),
         Event::HookRan { event, name, duration_ms, outcome, message } => {
             hooks::ran(event, name, duration_ms, outcome, message)
         }
         Event::Reminder { kind, agent, messages } => question::reminder(kind, agent.as_ref(), messages),
-        Event::StateChanged { state } => {
-            wire::Event::StateChanged(wire::StateChanged { state: run_state(state) })
-        }
+        Event::StateChanged { state } => state_changed(state),
         Event::ModeChanged { mode: now, model, effort, output_style, sandbox } => {
             mode_changed(now, model, effort, (output_style, sandbox))
         }
@@ -141,6 +140,10 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         }
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }
+}
+
+fn state_changed(state: RunState) -> wire::Event {
+    wire::Event::StateChanged(wire::StateChanged { state: run_state(state) })
 }
 
 fn tool_timeout(call: &CallId, name: String) -> wire::Event {

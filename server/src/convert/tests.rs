@@ -32,6 +32,7 @@ use kode_engine::record::options::TurnOptions;
 use kode_engine::record::phases::PhaseTimes;
 use kode_engine::record::reminder::ReminderKind;
 use kode_engine::record::resolution::ResolutionOutcome;
+use kode_engine::record::team::{MemberState, TeamMember, TeamTask, TeamTaskState, TeamView};
 use kode_engine::record::title::TitledBy;
 use kode_engine::text::edit::ledger::review::ReviewAction;
 use serde::Serialize;
@@ -70,6 +71,35 @@ fn goal() -> Goal {
         cost_usd: 0.5,
         finding: None,
     }
+}
+
+fn team() -> TeamView {
+    let main = TeamMember {
+        name: "main".to_owned(),
+        agent: None,
+        kind: String::new(),
+        description: String::new(),
+        state: MemberState::Idle,
+        unread: 2,
+    };
+    let state = MemberState::WaitingFor(Some("main".to_owned()));
+    let one = TeamMember { name: "one".to_owned(), agent: Some(agent()), state, unread: 0, ..main.clone() };
+    let (title, owner) = ("a".to_owned(), Some("one".to_owned()));
+    let task = TeamTask { number: 1, title, state: TeamTaskState::Claimed, owner, blocked_by: vec![] };
+    TeamView { members: vec![main, one], tasks: vec![task] }
+}
+
+#[test]
+fn a_team_says_who_waits_for_whom() {
+    let wire = serde_json::to_value(super::team::team(team())).unwrap();
+    let expected = json!({
+        "members": [
+            { "name": "main", "state": "idle", "unread": 2 },
+            { "name": "one", "agentId": "agent_1", "state": "waiting", "waitsFor": "main", "unread": 0 },
+        ],
+        "tasks": [{ "number": 1, "title": "a", "state": "claimed", "owner": "one" }],
+    });
+    assert_eq!(wire, expected);
 }
 
 fn turn() -> TurnId {
@@ -203,6 +233,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::QuestionAnswered { resolved: resolved() }, "question_answered", "control"),
         (Event::TodoChanged { todos: vec![] }, "todo_changed", "monitor"),
         (Event::GoalChanged { goal: Some(Box::new(goal())) }, "goal_changed", "monitor"),
+        (Event::TeamChanged { team: Some(Box::new(team())) }, "team_changed", "monitor"),
         (Event::McpChanged { servers: vec![] }, "mcp_changed", "monitor"),
         (Event::TodoReminder { reason: TodoReminderReason::Initial }, "todo_reminder", "monitor"),
         (

@@ -27,6 +27,14 @@ pub(crate) async fn stop(backend: &Backend, params: Params) -> Result<wire::Canc
     Ok(wire::CancelResult { cancelled })
 }
 
+/// Sends a message of the user to a sub-agent in the background.
+pub(crate) async fn send(backend: &Backend, params: Params) -> Result<wire::SendToTeamResult, RequestError> {
+    let params: wire::SendToTeamParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    let to = session.tasks().send(&params.to, &params.text).map_err(|error| error::team(&error))?;
+    Ok(wire::SendToTeamResult { to })
+}
+
 /// Gives a page of an output.
 pub(crate) async fn read(backend: &Backend, params: Params) -> Result<wire::ReadOutputResult, RequestError> {
     let params: wire::ReadOutputParams = params.read()?;

@@ -1034,6 +1034,10 @@
 ---@class kode.Event.GoalChanged: kode.GoalChanged
 ---@field type "goal_changed"
 
+--- The team changed: a member joined, ended, waits or continues, a message was sent or read, or a task changed.
+---@class kode.Event.TeamChanged: kode.TeamChanged
+---@field type "team_changed"
+
 --- The model was reminded of its todo list.
 ---@class kode.Event.TodoReminder: kode.TodoReminder
 ---@field type "todo_reminder"
@@ -1160,6 +1164,7 @@
 ---| kode.Event.ToolExecuted
 ---| kode.Event.TodoChanged
 ---| kode.Event.GoalChanged
+---| kode.Event.TeamChanged
 ---| kode.Event.TodoReminder
 ---| kode.Event.Reminder
 ---| kode.Event.HookRan
@@ -2566,6 +2571,16 @@
 ---@field range kode.Range Where in it.
 ---@field text string The text as it was when it was selected.
 
+--- A message of the user to a sub-agent in the background.
+---@class kode.SendToTeamParams
+---@field sessionId kode.SessionId The session.
+---@field to string The name of the sub-agent, or `*` for all that are at work.
+---@field text string The text, at most 8 KiB.
+
+--- The recipients of a message.
+---@class kode.SendToTeamResult
+---@field to string[] Their names.
+
 --- A model as its server lists it. Facts that the server does not report are absent.
 ---@class kode.ServedModel
 ---@field name string Its name in requests.
@@ -2784,6 +2799,7 @@
 ---@field todos? kode.Todo[] The todo list.
 ---@field goal? kode.Goal The goal, and its progress; absent without one.
 ---@field worktree? kode.SessionWorktree The git worktree it works in; absent where it works in the workspace itself.
+---@field team? kode.Team The team of the main conversation and the sub-agents in the background; absent without one.
 ---@field queue kode.QueuedPrompt[] The prompts that wait for their turn, next first.
 ---@field steering? kode.QueuedPrompt[] The messages to the running turn, next first.
 ---@field queuePaused? boolean Whether the queue waits for a person, see `queue_changed`.
@@ -2923,6 +2939,48 @@
 
 --- Names a command in the background; unique only within a session.
 ---@alias kode.TaskId string
+
+--- The team of a session.
+---@class kode.Team
+---@field members kode.TeamMember[] The main conversation, then the sub-agents in the order in which they began; also some that have ended.
+---@field tasks? kode.TeamTask[] The shared list of tasks, oldest first.
+
+--- The team changed: a member joined, ended, waits or continues, a message was sent or read, or a task changed.
+---@class kode.TeamChanged
+---@field team? kode.Team The team now; absent without one.
+
+--- A member of a team.
+---@class kode.TeamMember
+---@field name string Its name; that of the main conversation is `main`.
+---@field agentId? kode.AgentId The sub-agent; absent for the main conversation.
+---@field agentType? string The name of its type; absent for the main conversation.
+---@field description? string Its task, in a few words; absent for the main conversation.
+---@field state kode.TeamMemberState Its state.
+---@field waitsFor? string The member whose message it waits for; absent for a message of any member, and in other states than `waiting`.
+---@field unread integer The number of messages that it has not read.
+
+--- The state of a member.
+---@alias kode.TeamMemberState
+---| "working" # It works.
+---| "waiting" # It waits for a message.
+---| "permission" # It waits for the user to decide about a call.
+---| "question" # It waits for the user to answer a question.
+---| "idle" # No turn of the main conversation runs.
+---| "ended" # The sub-agent has ended.
+
+--- A task of the shared list.
+---@class kode.TeamTask
+---@field number integer Its number, from 1 on.
+---@field title string Its topic, in one line.
+---@field state kode.TeamTaskState How far it is.
+---@field owner? string The name of the member that works on it or has completed it; absent for an open task.
+---@field blockedBy? integer[] The numbers of the uncompleted tasks that come before it.
+
+--- How far a task is.
+---@alias kode.TeamTaskState
+---| "open" # No member works on it.
+---| "claimed" # Its owner works on it.
+---| "completed" # It is completed.
 
 --- An agent message grew.
 ---@class kode.TextChunk
@@ -3271,6 +3329,7 @@
 ---@field ["agent/checkpoint/restore"] fun(params: kode.RestoreCheckpointParams): kode.RestoreCheckpointResult Begins to restore a checkpoint, or tells what that would do; `edits_resolved` tells how it went. Errors: `unknownSession`, `unknownCheckpoint`, `nothingToDo`, `sessionBusy`, `invalidParams`.
 ---@field ["agent/tasks/list"] fun(params: kode.ListTasksParams): kode.ListTasksResult Lists the background commands of a session, also those that have ended. Errors: `unknownSession`.
 ---@field ["agent/tasks/stop"] fun(params: kode.StopTaskParams): kode.CancelResult Begins to end a background command; `background_ended` tells that it is gone. Errors: `unknownSession`, `unknownTask`.
+---@field ["agent/team/send"] fun(params: kode.SendToTeamParams): kode.SendToTeamResult Sends a message of the user to a sub-agent in the background, which reads it with its next step. Errors of `to` and `text` are `invalidParams`; `sessionBusy` means that a mailbox is full, and no member gets it then. Errors: `unknownSession`, `invalidParams`, `nothingToDo`, `sessionBusy`.
 ---@field ["agent/output/read"] fun(params: kode.ReadOutputParams): kode.ReadOutputResult Gives a page of the whole output of a call or a background command. Errors: `unknownSession`, `unknownCall`, `unknownTask`, `invalidParams`, `storageFailure`.
 ---@field ["agent/tools/list"] fun(params: kode.ListToolsParams): kode.ListToolsResult Lists the tools.
 ---@field ["agent/models/list"] fun(params: kode.ListModelsParams): kode.ListModelsResult Lists the model profiles.

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "27ceb21e70555ba9f955adaa83f5fabac14088ba414423a56568be24c943ed02"
+M.schema_hash = "383a97e273dd170a86b63ec26e46f148a9b6d7ce21614386dda7ee4ec238d23c"
 
 return M

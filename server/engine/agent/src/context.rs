@@ -150,6 +150,7 @@ impl ContextBuilder {
         let agents = self.extensions.agent_types();
         let mode = conversation.mode(self.core.state().config.mode);
         let is_denied = |tool: &str| in_force.rules.removes(tool).is_some();
+        let in_team = is_in_team(&self.core, conversation);
         let offering = OfferContext {
             mode,
             can_diagnose,
@@ -159,6 +160,7 @@ impl ContextBuilder {
             agents: &agents,
             by_need: matches!(room, ContextRoom::Small(_)),
             takes_patches,
+            in_team,
         };
         let mut tools = conversation.tools.declarations_for(&offering);
         let by_need = room.is_by_need(&tools);
@@ -185,6 +187,16 @@ impl ContextBuilder {
                 (needs::fit(prompt, room), declared.into_iter().map(needs::shortened).collect())
             }
         }
+    }
+}
+
+/// Whether a conversation is offered the tools of a team: a sub-agent while it works in the background, the session's own from
+/// its first such sub-agent on, so that the tools of its requests change once.
+fn is_in_team(core: &Core, conversation: &Conversation) -> bool {
+    let state = core.state();
+    match conversation.agent() {
+        None => state.background.team.has_begun(),
+        agent @ Some(_) => state.background.team.caller(agent).is_ok(),
     }
 }
 

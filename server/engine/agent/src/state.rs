@@ -15,6 +15,7 @@ mod reviewed;
 pub mod rewinds;
 pub(crate) mod seal;
 pub mod spending;
+pub mod team;
 pub mod thread;
 pub mod titles;
 pub mod todos;
@@ -43,6 +44,7 @@ use kode_record::event::{Event, Item, ItemBody, RunState, TurnEnd};
 use kode_record::goal::Goal;
 use kode_record::intent::Intent;
 use kode_record::record::{Record, TurnFigures};
+use kode_record::team::TeamEntry;
 use queue::{Queue, WaitingPrompt};
 pub(crate) use reviewed::digest;
 use rewinds::Rewinds;
@@ -97,7 +99,7 @@ pub struct SessionState {
     pub reviewed: Vec<(Target, Vec<BlobId>)>,
     /// Tokens and money, by model and by turn.
     pub spending: Spending,
-    /// The background commands.
+    /// The background commands, and the team of the sub-agents in the background.
     pub background: Background,
     /// Its turns, and going back before them.
     pub rewinds: Rewinds,
@@ -240,11 +242,10 @@ impl SessionState {
                 self.main.apply(record);
                 vec![event]
             }
+            Record::CallMoved { .. } | Record::CallEnded { .. } => self.apply_to_call(None, record),
             Record::Streamed { .. }
             | Record::Grown { .. }
             | Record::Item { .. }
-            | Record::CallMoved { .. }
-            | Record::CallEnded { .. }
             | Record::Commanded { .. }
             | Record::PicturesRefused { .. }
             | Record::Remark { .. } => self.main.apply(record),
@@ -271,6 +272,7 @@ impl SessionState {
                 self.config.sandbox = sandbox;
                 vec![self.config.configure(&mode, model, effort, output_style)]
             }
+            Record::Team { entry } => vec![self.change_team(entry)],
             Record::Background { entry } => self.background.apply(entry).into_iter().collect(),
             Record::Titled { title, by } => self.title.set(title, by).into_iter().collect(),
             Record::Archived { archived } => {
@@ -378,9 +380,22 @@ impl SessionState {
                 })
             }
             Record::Compacted { compaction } => Some(events::compacted(Some(id.clone()), compaction)),
+            Record::CallMoved { .. } | Record::CallEnded { .. } => {
+                return self.apply_to_call(Some(id), record);
+            }
             _ => None,
         };
         self.agent_mut(id).thread.apply(record).into_iter().chain(own).collect()
+    }
+
+    /// Folds a record that moves or ends a call of a conversation.
+    fn apply_to_call(&mut self, agent: Option<AgentId>, record: Record) -> Vec<Event> {
+        let is_news = self.background.team.note_call(agent.as_ref(), &record);
+        let events = match agent {
+            None => self.main.apply(record),
+            Some(agent) => self.agent_mut(agent).thread.apply(record),
+        };
+        events.into_iter().chain(is_news.then(|| self.team_event())).collect()
     }
 
     /// Forgets the announced changes of a call that has ended by itself: the ledger has them by then.
@@ -422,7 +437,8 @@ impl SessionState {
         self.rewinds.begin_turn(&turn);
         self.todos.begin_turn(&turn);
         let begun = events::turn_started(turn, self.main.apply(record));
-        begun.into_iter().chain(title).chain(was_queued.then(|| self.queue_event())).chain(sent).collect()
+        let queued = was_queued.then(|| self.queue_event());
+        begun.into_iter().chain(title).chain(queued).chain(sent).chain(self.team_news()).collect()
     }
 
     fn end_turn(&mut self, turn: TurnId, reason: TurnEnd, usage: Usage, figures: TurnFigures) -> Vec<Event> {
@@ -435,7 +451,7 @@ impl SessionState {
         let cost = self.spending.of_turn(&turn);
         let done = events::turn_done(turn, reason, usage, cost, figures);
         let ended = [done, Event::StateChanged { state: RunState::Ready }];
-        ended.into_iter().chain(waits.then(|| self.queue_event())).collect()
+        ended.into_iter().chain(waits.then(|| self.queue_event())).chain(self.team_news()).collect()
     }
 
     /// Emits again the events that the process before may have emitted without a record.
@@ -460,6 +476,21 @@ impl SessionState {
     /// A sent prompt is no draft any more.
     fn send_draft(&mut self) -> Option<Event> {
         self.draft.take().map(|_| Event::DraftChanged { draft: None })
+    }
+
+    fn change_team(&mut self, entry: TeamEntry) -> Event {
+        self.background.team.apply(entry);
+        self.team_event()
+    }
+
+    /// The event with the team as it is now.
+    fn team_event(&self) -> Event {
+        self.background.team.event(self.running.id.is_some())
+    }
+
+    /// The event that the main conversation begins or ends a turn, for the view of a team.
+    fn team_news(&self) -> Option<Event> {
+        self.background.team.is_shown().then(|| self.team_event())
     }
 
     fn queue_event(&self) -> Event {

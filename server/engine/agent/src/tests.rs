@@ -27,6 +27,7 @@ mod side;
 mod slash;
 mod slow_settings;
 mod storage;
+mod team;
 mod think;
 mod titles;
 mod two_engines;

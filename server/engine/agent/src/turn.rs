@@ -30,6 +30,7 @@ mod sample;
 mod schedule;
 pub(crate) mod services;
 pub(crate) mod steering;
+pub(crate) mod team;
 pub mod turns;
 pub(crate) mod window;
 
@@ -235,6 +236,7 @@ impl<'a> TurnLoop<'a> {
             let before = turn.conversation.phases();
             background::report_ends(turn);
             steering::take(turn, self.cancel).await;
+            team::take(turn);
             let began = Instant::now();
             compact::before_call(turn, self.cancel).await;
             turn.conversation.note_phase(Phase::CompactCheck, began);
@@ -425,7 +427,7 @@ impl<'a> TurnLoop<'a> {
         let (turn, hooks) = (self.turn, &self.turn.services.hooks);
         match hooks.before_stop(turn.conversation, turn.id, is_active, self.cancel).await {
             // Messages that the user has sent meanwhile come first.
-            _ if steering::waits(self.turn) => Ok(DecisionPoint::ToolsRan),
+            _ if steering::waits(self.turn) || team::waits(self.turn) => Ok(DecisionPoint::ToolsRan),
             StopDecision::End => self.check_goal().await,
             StopDecision::Stop => Err(TurnEnd::Hook),
             StopDecision::Continue(_) if self.held_back >= self.stop_limit => {

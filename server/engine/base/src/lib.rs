@@ -34,6 +34,7 @@ pub mod scratch;
 pub mod secret;
 pub mod secret_places;
 pub mod steering;
+pub mod team;
 pub mod todo;
 pub mod variables;
 pub mod vcs;

@@ -20,6 +20,7 @@ use crate::options::TurnOptions;
 use crate::phases::PhaseTimes;
 use crate::reminder::ReminderKind;
 use crate::resolution::ResolutionOutcome;
+use crate::team::TeamView;
 use crate::title::TitledBy;
 use kode_base::effort::Effort;
 use kode_base::ids::{AgentId, CallId, CheckpointId, ItemId, PermissionId, QueueId, SessionId, TurnId};
@@ -389,6 +390,11 @@ pub enum Event {
         /// The goal now; `None` without one.
         goal: Option<Box<Goal>>,
     },
+    /// The team changed: a member joined, ended, waits or goes on, a message was sent or read, or a task changed.
+    TeamChanged {
+        /// The team now; `None` without one.
+        team: Option<Box<TeamView>>,
+    },
     /// The model was reminded of its todo list.
     TodoReminder {
         /// Why.
@@ -630,6 +636,7 @@ impl Event {
             | Self::ToolExecuted { .. }
             | Self::TodoChanged { .. }
             | Self::GoalChanged { .. }
+            | Self::TeamChanged { .. }
             | Self::TodoReminder { .. }
             | Self::Reminder { .. }
             | Self::HookRan { .. }

@@ -21,5 +21,6 @@ pub mod queue;
 pub mod record;
 pub mod reminder;
 pub mod resolution;
+pub mod team;
 pub mod title;
 pub mod tokens;

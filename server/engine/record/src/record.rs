@@ -17,6 +17,7 @@ use crate::options::TurnOptions;
 use crate::phases::PhaseTimes;
 use crate::prompt::{Attachment, PromptPart};
 use crate::queue::QueueChange;
+use crate::team::TeamEntry;
 use crate::title::TitledBy;
 use kode_base::effort::Effort;
 use kode_base::ids::{AgentId, CallId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId};
@@ -425,6 +426,11 @@ pub enum Record {
         /// The worktree it works in, where that is not the workspace itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         worktree: Option<Worktree>,
+    },
+    /// The team of the main conversation and the sub-agents in the background changed.
+    Team {
+        /// The change.
+        entry: TeamEntry,
     },
     /// Something became of a background command.
     Background {

@@ -24,6 +24,8 @@ pub struct Delegation {
     pub may_run_foreign: bool,
     /// Whether no caller waits for it.
     pub in_background: bool,
+    /// The name that it is to have in the team while it works in the background; `None` for one of its type.
+    pub name: Option<String>,
     /// The equipment by skills of the turn that starts it, if it continues after that turn.
     pub carried: Equipment,
 }

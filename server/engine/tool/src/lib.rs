@@ -17,6 +17,7 @@ pub mod offer;
 pub mod report;
 pub mod servers;
 pub mod status;
+pub mod team;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,6 +32,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::delegation::Delegation;
+use crate::team::TeamAction;
 use kode_base::call::{ReadCheck, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::ids::CallId;
 use kode_base::mode::Mode;
@@ -99,6 +101,8 @@ pub enum CallAction {
     Delegate(Box<Delegation>),
     /// Has the text of a skill or command made, or a sub-agent do what it says.
     Use(Box<ExtensionUse>),
+    /// Has a message sent or waited for, or the shared list of tasks shown or changed.
+    Team(TeamAction),
 }
 
 /// A skill or command that the model wants to use.
@@ -129,6 +133,8 @@ pub struct OfferContext<'a> {
     pub by_need: bool,
     /// Whether the model was trained on patches of several files.
     pub takes_patches: bool,
+    /// Whether the conversation is one of a team: its session has or had sub-agents in the background, or it is one.
+    pub in_team: bool,
 }
 
 /// The work of a call that is not a change set.
@@ -408,7 +414,10 @@ impl Registry {
                 Some(allowed) => {
                     let is_named = allowed.contains(&name)
                         || kind.tools.iter().flatten().any(|written| covers(written, name));
-                    (is_named && (name != TASK || may_delegate)) || kind.has_server_of(name)
+                    (is_named && (name != TASK || may_delegate))
+                        || kind.has_server_of(name)
+                        // A sub-agent with tools is offered these while it is in a team.
+                        || (!allowed.is_empty() && names::OF_TEAM.contains(&name))
                 }
             };
             let is_refused =

@@ -18,3 +18,11 @@ pub const TOOL_SEARCH: &str = "ToolSearch";
 pub const ESSENTIAL: [&str; 6] = ["Bash", "Edit", "Glob", GREP, READ, "Write"];
 /// Keeps the todo list.
 pub const TODO_WRITE: &str = "TodoWrite";
+/// Sends a message to another agent of the team.
+pub const SEND_MESSAGE: &str = "SendMessage";
+/// Keeps the list of tasks that a team shares.
+pub const TEAM_TASKS: &str = "TeamTasks";
+/// Waits for a message of another agent of the team.
+pub const WAIT_FOR_MESSAGE: &str = "WaitForMessage";
+/// The tools of a team, which a sub-agent in the background has besides those of its type.
+pub const OF_TEAM: [&str; 3] = [SEND_MESSAGE, TEAM_TASKS, WAIT_FOR_MESSAGE];

@@ -25,13 +25,16 @@ use crate::plan_mode::{EnterPlanMode, ExitPlanMode};
 use crate::read::Read;
 use crate::references::References;
 use crate::rename_symbol::RenameSymbol;
+use crate::send_message::SendMessage;
 use crate::skill::Skill;
 use crate::slash_command::SlashCommand;
 use crate::symbols::Symbols;
 use crate::task::Task;
+use crate::team_tasks::TeamTasks;
 use crate::think::Think;
 use crate::todo_write::TodoWrite;
 use crate::tool_search::ToolSearch;
+use crate::wait_for_message::WaitForMessage;
 use crate::web_fetch::WebFetch;
 use crate::write::Write;
 use kode_net::WebClient;
@@ -64,13 +67,16 @@ pub fn built_in() -> Registry {
     registry.add(Read);
     registry.add(References);
     registry.add(RenameSymbol);
+    registry.add(SendMessage);
     registry.add(Skill);
     registry.add(SlashCommand);
     registry.add(Symbols);
     registry.add(Task);
+    registry.add(TeamTasks);
     registry.add(Think);
     registry.add(TodoWrite);
     registry.add(ToolSearch);
+    registry.add(WaitForMessage);
     registry.add(WebFetch::new(Arc::new(WebClient::default())));
     registry.add(Write);
     registry
@@ -83,6 +89,7 @@ mod tests {
     use kode_config::agents::{AgentType, AgentTypes, TASK};
     use kode_config::extension::places::ExtensionFolders;
     use kode_permission::rules::{Rule, names};
+    use kode_tool::names::OF_TEAM;
 
     /// The type that a file with these lines in its front matter describes.
     fn described(more: &str) -> AgentType {
@@ -113,7 +120,8 @@ mod tests {
         let offered = built_in();
         let names = |more: &str, offered: &Registry, may_delegate| -> Vec<&str> {
             let tools = offered.for_agent(&described(more), may_delegate).unwrap();
-            tools.iter().map(|tool| tool.facts().name).collect()
+            let names = tools.iter().map(|tool| tool.facts().name);
+            names.filter(|name| !OF_TEAM.contains(name)).collect()
         };
         let all = names("", &offered, true);
         assert!(all.contains(&"Bash") && !all.contains(&TASK), "{all:?}");
@@ -127,5 +135,23 @@ mod tests {
         assert_eq!(names("", &few, true), ["Read"]);
         let error = offered.for_agent(&described("tools: Nothing\n"), true).err().unwrap();
         assert!(error.message.contains("`one`") && error.message.contains("Nothing"), "{error}");
+    }
+
+    #[test]
+    fn a_type_with_tools_has_those_of_a_team_besides_unless_it_refuses_them() {
+        let offered = built_in();
+        for (more, expected) in [
+            ("", 3),
+            ("tools: Read\n", 3),
+            ("tools: Read\ndisallowedTools: SendMessage\n", 2),
+            ("tools: []\n", 0),
+        ] {
+            let tools = offered.for_agent(&described(more), true).unwrap();
+            let of_team = tools.iter().filter(|tool| OF_TEAM.contains(&tool.facts().name)).count();
+            assert_eq!(of_team, expected, "{more}");
+        }
+        let few = offered.only(|name| name == "Read");
+        let tools = few.for_agent(&described("tools: Read\n"), true).unwrap();
+        assert_eq!(tools.iter().count(), 1, "never more than it was offered");
     }
 }

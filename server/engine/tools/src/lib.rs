@@ -33,16 +33,19 @@ pub mod rename_symbol;
 pub mod replacement;
 #[cfg(test)]
 pub mod rig;
+pub mod send_message;
 pub mod skill;
 pub mod slash_command;
 mod symbol;
 pub mod symbols;
 pub mod task;
+pub mod team_tasks;
 #[cfg(test)]
 pub mod testing;
 pub mod think;
 pub mod todo_write;
 pub mod tool_search;
+pub mod wait_for_message;
 pub mod walk;
 pub mod web_fetch;
 pub mod web_search;

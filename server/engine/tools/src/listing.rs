@@ -50,13 +50,16 @@ const LISTINGS: &[ToolListing] = &[
     listing("Read", "Read file", "files", &["open", "image", "pdf"]),
     listing("References", "Find references", "code", &["usages", "symbol", "language server"]),
     listing("RenameSymbol", "Rename symbol", "code", &["refactor", "language server"]),
+    listing("SendMessage", "Send message to agent", "agents", &["team", "background", "mailbox"]),
     listing("Skill", "Use skill", "agents", &["instructions"]),
     listing("SlashCommand", "Use command", "agents", &["slash", "prompt"]),
     listing("Symbols", "List symbols", "code", &["outline", "function", "class", "language server"]),
     listing("Task", "Run sub-agent", "agents", &["delegate", "background"]),
+    listing("TeamTasks", "Share tasks", "agents", &["team", "background", "list"]),
     listing("Think", "Think", "planning", &["reason"]),
     listing("TodoWrite", "Write todo list", "planning", &["task", "progress"]),
     listing("ToolSearch", "Search tools", "agents", &["mcp", "load"]),
+    listing("WaitForMessage", "Wait for agent", "agents", &["team", "background", "mailbox"]),
     ToolListing {
         uses_network: true,
         ..listing("WebFetch", "Fetch page", "web", &["http", "url", "download"])

@@ -78,6 +78,7 @@ impl ToolRig {
             CallAction::Ask(_)
             | CallAction::SetMode(_)
             | CallAction::SetTodos(_)
+            | CallAction::Team(_)
             | CallAction::Delegate(_)
             | CallAction::Use(_) => {
                 panic!("{tool} wants a session")
@@ -93,6 +94,7 @@ impl ToolRig {
             | CallAction::Ask(_)
             | CallAction::SetMode(_)
             | CallAction::SetTodos(_)
+            | CallAction::Team(_)
             | CallAction::Delegate(_)
             | CallAction::Use(_) => {
                 panic!("{tool} plans no change")

@@ -160,6 +160,7 @@ mod tests {
             catalog: &catalog,
             is_denied: &|_| false,
             takes_patches: false,
+            in_team: false,
             by_need: false,
             agents: &kode_config::agents::AgentTypes::default(),
         };

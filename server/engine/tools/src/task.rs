@@ -10,6 +10,7 @@ use serde::Deserialize;
 use kode_base::blocking;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::ids::AgentId;
+use kode_base::team::check_name;
 use kode_config::agents::{DEFAULT_TYPE, TASK};
 use kode_permission::equipment::Equipment;
 use kode_process::plain_git::is_plain;
@@ -41,6 +42,10 @@ pub struct TaskInput {
     /// several calls in one answer run at the same time anyway. Sub-agents always wait for those that they call.
     #[serde(default)]
     pub run_in_background: Option<bool>,
+    /// A name for one in the background, by which other agents send it messages, for example `api-tests`. Its type with a
+    /// number if left out.
+    #[serde(default)]
+    pub name: Option<String>,
 }
 
 /// Where a sub-agent works.
@@ -112,6 +117,19 @@ impl Tool for Task {
         let kind = agents.types.find(&wanted)?;
         let is_isolated = kind.is_isolated || input.isolation == Some(Isolation::Worktree);
         let (kind, in_background) = (kind.name.clone(), input.run_in_background.unwrap_or(kind.background));
+        let name = input.name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+        if let Some(name) = &name {
+            if !in_background {
+                let hint = "Set `run_in_background`, or leave `name` out.";
+                return Err(invalid("Only a sub-agent in the background has a name.".to_owned(), hint));
+            }
+            check_name(name).map_err(|error| {
+                invalid(
+                    format!("No sub-agent was started: {error}."),
+                    "Choose another name, or leave `name` out.",
+                )
+            })?;
+        }
         let mut touches = vec![Touch::Named { tool: TASK, name: kind.clone() }];
         let may_run_foreign = is_isolated && resume.is_none() && runs_foreign(context).await;
         if may_run_foreign {
@@ -129,6 +147,7 @@ impl Tool for Task {
             is_isolated,
             may_run_foreign,
             in_background,
+            name,
             carried: Equipment::default(),
         };
         Ok(CallPlan {

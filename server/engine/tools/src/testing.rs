@@ -148,6 +148,7 @@ impl Fixture {
             CallAction::Ask(_)
             | CallAction::SetMode(_)
             | CallAction::SetTodos(_)
+            | CallAction::Team(_)
             | CallAction::Delegate(_)
             | CallAction::Use(_) => {
                 panic!("the tool wants the session")

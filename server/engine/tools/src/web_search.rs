@@ -274,6 +274,7 @@ mod tests {
                 catalog: &kode_config::extension::Catalog::default(),
                 is_denied: &|_| false,
                 takes_patches: false,
+                in_team: false,
                 by_need: false,
                 agents: &kode_config::agents::AgentTypes::default(),
             };

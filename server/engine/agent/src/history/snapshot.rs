@@ -22,6 +22,7 @@ use kode_record::context::ContextUse;
 use kode_record::draft::PromptDraft;
 use kode_record::event::{Bookmark, Item, QueuedPrompt, RunState};
 use kode_record::goal::Goal;
+use kode_record::team::TeamView;
 
 /// A session as a client sees it: the sum of all events up to `bookmark`.
 #[derive(Clone, Debug)]
@@ -52,6 +53,8 @@ pub struct Snapshot {
     pub goal: Option<Goal>,
     /// The worktree it works in; `None` for the workspace itself.
     pub worktree: Option<Worktree>,
+    /// The team of the main conversation and the sub-agents in the background; `None` without one.
+    pub team: Option<TeamView>,
     /// Prompts that wait for their turn.
     pub queue: Vec<QueuedPrompt>,
     /// The messages that wait for the running turn.
@@ -97,6 +100,7 @@ impl Snapshot {
             todos: state.todos.list().to_vec(),
             goal: state.goal.as_deref().cloned(),
             worktree: state.worktree.clone(),
+            team: state.background.team.view(state.running.id.is_some()),
             queue: state.queue.prompts(),
             steering: state.queue.steering(),
             queue_paused: state.is_queue_paused(),

@@ -395,6 +395,7 @@ impl<'a> LookUp<'a> {
             | CallAction::Ask(_)
             | CallAction::SetMode(_)
             | CallAction::SetTodos(_)
+            | CallAction::Team(_)
             | CallAction::Delegate(_)
             | CallAction::Use(_) => Ok(ToolOutput::default()),
         }

@@ -48,7 +48,7 @@ pub(super) enum SlashOutcome {
     /// An answer; no model is called.
     Answered,
     /// A sub-agent carries it out, and the model reports the result.
-    Delegation(Delegation),
+    Delegation(Box<Delegation>),
 }
 
 /// A name and its arguments, as the user typed them.

@@ -157,7 +157,7 @@ async fn carry_out(
             turn::run(turn, cancel).await
         }
         SlashOutcome::Answered => TurnResult::without_model(),
-        SlashOutcome::Delegation(delegation) => turn::run_delegation(turn, delegation, cancel).await,
+        SlashOutcome::Delegation(delegation) => turn::run_delegation(turn, *delegation, cancel).await,
     }
 }
 

@@ -17,7 +17,7 @@ use crate::session::Session;
 use crate::state::SessionState;
 use crate::turn::resume::{RepeatedRequest, ResumePoint};
 use crate::turn::turns::ActiveTurn;
-use crate::turn::{interrupted, seal_except};
+use crate::turn::{interrupted, seal_except, team};
 use kode_base::blocking;
 use kode_base::ids::{AgentId, TurnId};
 use kode_base::mode::{Mode, StoredMode};
@@ -83,6 +83,7 @@ impl Session {
         self.services.edits.withdraw_all_proposals();
         self.tasks.end_lost();
         end_lost_agents(self.core(), point.as_ref());
+        team::end_lost(self.core());
         let mut state = self.core().state();
         if let Some(turn) = state.running.id.clone() {
             match point {

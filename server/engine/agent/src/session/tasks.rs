@@ -9,6 +9,8 @@ use std::sync::{Arc, Weak};
 use jiff::Timestamp;
 
 use crate::core::Core;
+use crate::state::team::TeamError;
+use crate::turn::team::send_from_user;
 use kode_base::blocking;
 use kode_base::ids::{CallId, TaskId};
 use kode_model::{Block, History};
@@ -124,6 +126,15 @@ impl BackgroundTasks {
             return Err(OutputError::UnknownTask(id.clone()));
         }
         Ok(self.shell.tasks().find(id.as_str()).is_some_and(|task| task.begin_kill()))
+    }
+
+    /// Sends a message of the user to a sub-agent in the background, or to all of them. Returns the names of its
+    /// recipients.
+    ///
+    /// # Errors
+    /// [`TeamError`]; no member gets it then.
+    pub fn send(&self, to: &str, text: &str) -> Result<Vec<String>, TeamError> {
+        send_from_user(&self.core, to, text)
     }
 
     /// Records the beginnings and ends of background commands from now on.

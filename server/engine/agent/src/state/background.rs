@@ -1,18 +1,22 @@
-//! The background commands of a session as their records add up.
+//! The background commands of a session as their records add up, and the team of the sub-agents among them.
 //!
 //! Rule: the journal knows of each command that it started, that it ended, and that the model knows of its end.
 
 use serde::{Deserialize, Serialize};
 
 use crate::state::events;
+use crate::state::team::Team;
 use kode_base::ids::TaskId;
 use kode_record::background::{BackgroundTask, TaskEntry};
 use kode_record::event::Event;
 
-/// The background commands of a session.
+/// The background commands of a session, and the team of the sub-agents in the background.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Background {
     known: Vec<KnownTask>,
+    /// The main conversation and the sub-agents in the background, with what they share.
+    #[serde(default)]
+    pub(crate) team: Team,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -211,6 +211,7 @@ impl Thread {
             | Record::Replied { .. }
             | Record::Todos { .. }
             | Record::GoalSet { .. }
+            | Record::Team { .. }
             | Record::FileReviewed { .. }
             | Record::Decided { .. }
             | Record::Granted { .. }

@@ -112,6 +112,7 @@ fn items_of(record: &Record) -> impl Iterator<Item = &ItemId> {
         | Record::Replied { .. }
         | Record::Todos { .. }
         | Record::GoalSet { .. }
+        | Record::Team { .. }
         | Record::FileReviewed { .. }
         | Record::TurnEnded { .. }
         | Record::Charged { .. }
@@ -194,6 +195,7 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
         | Record::Archived { .. }
         | Record::Edits { .. }
         | Record::GoalSet { .. }
+        | Record::Team { .. }
         | Record::FileReviewed { .. }
         | Record::Writing { .. }
         | Record::Restored { .. }

@@ -25,7 +25,7 @@ use crate::turn::pipeline::cancelled;
 use crate::turn::resume::{PendingRequest, ResumePoint, is_left_open};
 use crate::turn::sample::ModelToolCall;
 use crate::turn::services::TurnContext;
-use crate::turn::{self, TurnResult};
+use crate::turn::{self, TurnResult, team};
 use kode_base::call::{ToolError, ToolErrorKind};
 use kode_base::ids::AgentId;
 use kode_base::{blocking, reminder};
@@ -43,6 +43,7 @@ use kode_record::event::{ItemBody, NoticeKind, NoticeLevel, TurnEnd, TurnOutcome
 use kode_record::options::TurnOptions;
 use kode_record::record::{Record, TurnFigures};
 use kode_tool::delegation::Delegation;
+use kode_tool::names::SEND_MESSAGE;
 use kode_tool::servers::McpServers;
 use kode_tool::{ProgressReporter, ToolOutput};
 
@@ -67,6 +68,17 @@ pub(super) fn run<'a>(
     progress: ProgressReporter,
     cancel: &'a CancellationToken,
 ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    run_as(parent, call, (delegation, AgentId::generate()), progress, cancel)
+}
+
+/// As [`run`]; a new sub-agent has the id `new`.
+fn run_as<'a>(
+    parent: TurnContext<'a>,
+    call: &'a ModelToolCall,
+    (delegation, new): (Delegation, AgentId),
+    progress: ProgressReporter,
+    cancel: &'a CancellationToken,
+) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
     async move {
         // A sub-agent that is waited for waits for its own as well.
         if delegation.in_background && parent.conversation.is_main() && call.pending.is_none() {
@@ -79,7 +91,7 @@ pub(super) fn run<'a>(
             Some(PendingRequest::Agent(agent, point)) => (Some(agent.clone()), Some(point.as_ref().clone())),
             Some(PendingRequest::Permission(..) | PendingRequest::Question(_)) | None => (None, None),
         };
-        let id = id.or_else(|| delegation.resume.clone()).unwrap_or_else(AgentId::generate);
+        let id = id.or_else(|| delegation.resume.clone()).unwrap_or(new);
         let _at_work = services.agent_slots.begin(&id).ok_or_else(|| busy(&id))?;
         let _slot = tokio::select! {
             biased;
@@ -107,13 +119,18 @@ async fn start(
     let services = Arc::clone(parent.services);
     let title = format!("{}: {}", delegation.kind, delegation.description);
     let (kind, own) = (delegation.kind.clone(), call.clone());
+    let id = delegation.resume.clone().unwrap_or_else(AgentId::generate);
+    let membership = team::join(&services.core, &id, &delegation)?;
+    let name = membership.name().to_owned();
     // The equipment of this turn, above all its refusals, applies to the whole work.
     let carried = Equipment { model: None, effort: None, ..services.core.state().running.equipment.clone() };
     let delegation = Delegation { in_background: false, carried, ..delegation };
     let work = move |cancel: CancellationToken| async move {
+        // Held to the end: with it the sub-agent leaves the team, however its work ends.
+        let _membership = membership.begun();
         let conversation = services.main_conversation();
         let parent = TurnContext { services: &services, conversation: &conversation, id: &own.turn };
-        match run(parent, &own, delegation, Arc::new(drop), &cancel).await {
+        match run_as(parent, &own, (delegation, id), Arc::new(drop), &cancel).await {
             Ok(output) => (Exit::Code(0), output.model_text),
             Err(error) => {
                 let exit =
@@ -132,10 +149,11 @@ async fn start(
     Ok(ToolOutput {
         model_text: format!(
             "A sub-agent works on it in the background as {id}. Continue without it: a message reports its end. BashOutput \
-             with this id gives its answer, with `block` as soon as there is one; KillShell ends it."
+             with this id gives its answer, with `block` as soon as there is one; KillShell ends it. Its name is `{name}`: \
+             SendMessage and WaitForMessage exchange messages with it, and TeamTasks keeps a list of tasks that all share."
         ),
         display: format!("In the background as {id}"),
-        structured: Some(json!({ "type": kind, "taskId": id })),
+        structured: Some(json!({ "type": kind, "taskId": id, "name": name })),
         ..ToolOutput::default()
     })
 }
@@ -178,6 +196,9 @@ impl AgentWork<'_> {
             let note =
                 isolation.as_ref().map(|isolation| isolation.worktree.reported(&isolation.workspace.cwd()));
             assignment.prompt.extend(note.map(|note| format!("\n\n{note}")));
+            if conversation.tools.find(SEND_MESSAGE).is_some() {
+                assignment.prompt.extend(team::note(&services.core, &self.id));
+            }
         }
         let turn = TurnContext { services, conversation: &conversation, id };
         let work = async {

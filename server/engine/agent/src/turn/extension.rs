@@ -73,6 +73,7 @@ pub(super) async fn call_extension(
             is_isolated: false,
             may_run_foreign: false,
             in_background: extension.background,
+            name: None,
             carried: Equipment::default(),
         })));
     }

@@ -28,7 +28,7 @@ struct RuleTool {
     parameters: &'static [&'static str],
 }
 
-const TOOLS: [RuleTool; 36] = [
+const TOOLS: [RuleTool; 39] = [
     RuleTool {
         name: "Read",
         aliases: &["fs_read", "read_file", "FileRead", "View"],
@@ -119,7 +119,26 @@ const TOOLS: [RuleTool; 36] = [
             "resume",
             "run_in_background",
             "isolation",
+            "name",
         ],
+    },
+    RuleTool {
+        name: "SendMessage",
+        aliases: &[],
+        takes: SpecifierKind::Nothing,
+        parameters: &["to", "text"],
+    },
+    RuleTool {
+        name: "TeamTasks",
+        aliases: &[],
+        takes: SpecifierKind::Nothing,
+        parameters: &["action", "task", "title", "blockedBy"],
+    },
+    RuleTool {
+        name: "WaitForMessage",
+        aliases: &[],
+        takes: SpecifierKind::Nothing,
+        parameters: &["from", "timeout_seconds"],
     },
     RuleTool {
         name: "TodoWrite",

@@ -69,7 +69,7 @@ pub(super) async fn take_named(
         // It works by the same rules; model and effort are its own.
         turn.conversation.equip(turn.id, Equipment { model: None, effort: None, ..equipment });
         let (resume, in_background) = (None, extension.background);
-        return SlashOutcome::Delegation(Delegation {
+        return SlashOutcome::Delegation(Box::new(Delegation {
             kind,
             description,
             prompt: text,
@@ -78,8 +78,9 @@ pub(super) async fn take_named(
             is_isolated: false,
             may_run_foreign: false,
             in_background,
+            name: None,
             carried: Equipment::default(),
-        });
+        }));
     }
     turn.conversation.equip(turn.id, equipment);
     replace_prompt(services, turn.id, item, line, source, text);

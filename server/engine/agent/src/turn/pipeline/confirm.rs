@@ -199,6 +199,7 @@ impl Pipeline<'_> {
             | CallAction::Ask(_)
             | CallAction::SetMode(_)
             | CallAction::SetTodos(_)
+            | CallAction::Team(_)
             | CallAction::Delegate(_)
             | CallAction::Use(_) => Proposal::default(),
         };

@@ -18,7 +18,7 @@ use crate::turn::extension::{UseOutcome, call_extension};
 use crate::turn::questions::ask_while_running;
 use crate::turn::resume::PendingRequest;
 use crate::turn::sample::ModelToolCall;
-use crate::turn::{act, delegate};
+use crate::turn::{act, delegate, team};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_base::ids::{ChangeId, HunkId, PermissionId};
 use kode_base::paths::ResolvedPaths;
@@ -79,6 +79,10 @@ impl Pipeline<'_> {
                     UseOutcome::Delegation(delegation) => (None, Some(*delegation)),
                 }
             }
+            CallAction::Team(action) => {
+                self.begins(&title);
+                return team::act(self.turn, action, self.cancel).await;
+            }
             CallAction::Run(_)
             | CallAction::Change(_)
             | CallAction::Ask(_)
@@ -133,7 +137,7 @@ impl Pipeline<'_> {
             }
             CallAction::SetMode(mode) => act::set_mode(self.turn, mode),
             CallAction::SetTodos(todos) => act::set_todos(self.turn, todos),
-            CallAction::Delegate(_) | CallAction::Use(_) => Err(fault(self.call)),
+            CallAction::Delegate(_) | CallAction::Use(_) | CallAction::Team(_) => Err(fault(self.call)),
         }
     }
 
