@@ -192,6 +192,53 @@ tests['todos stand below the transcript until they are done'] = function(world)
   world:wait_turns(1)
 end
 
+tests['a team stands below the transcript with who waits for whom, and a message reaches a sub-agent'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  local function member(name)
+    return { type = 'tool_use', name = 'Task', input = { description = 'it', prompt = 'do ' .. name, name = name, run_in_background = true } }
+  end
+  local function gated(step, gate)
+    step.gate, step.gate_after_events = gate, 0
+    return step
+  end
+  world:serve({
+    { when = '^do one$', steps = { gated(call('WaitForMessage', { from = 'two' }), 'one'), say('One is done.') } },
+    {
+      when = '^do two$',
+      steps = {
+        gated(call('TeamTasks', { action = 'claim', task = 1 }), 'two'),
+        gated(call('TeamTasks', { action = 'complete', task = 1 }), 'complete'),
+        say('Two is done.'),
+      },
+    },
+    {
+      steps = {
+        { content = { member('one'), member('two') } },
+        call('TeamTasks', { action = 'add', title = 'Find the port' }),
+        say('They work.'),
+      },
+    },
+  })
+  world:start({ 'a.txt' })
+  world:open()
+  world:send('go')
+  world:wait_turns(1)
+  world:release('one')
+  world:wait_transcript('## Team: 2 sub-agents (:Kode team)\n  main  waits for your prompt\n  one   waits for two\n  two   works\n  [ ] 1. Find the port (free)')
+  world:command('Kode team send two use port 80')
+  world:wait_transcript('  two   works, 1 unread')
+  world:release('two')
+  world:wait_transcript('[~] 1. Find the port (two)')
+  world:command('Kode team')
+  world:wait_screen('two   works  (it)')
+  world:command('close')
+  world:release('complete')
+  world:wait_lua('the team is gone', [[
+    local transcript = require('kode.surface').latest().transcript
+    return not table.concat(vim.api.nvim_buf_get_lines(transcript.buffer, 0, -1, false), '\n'):find('## Team', 1, true)
+  ]], true)
+end
+
 tests['a goal stands below the transcript with its progress until it is removed'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   world:serve({ say('Done.'), say('Really done.') })

@@ -80,6 +80,30 @@ commands.tasks = {
   end,
 }
 
+commands.team = {
+  text = 'show who waits for whom among sub-agents in the background, and their tasks; send NAME TEXT: write to one',
+  complete = function(words)
+    if #words > 1 then
+      local surface = surface_of.current()
+      return #words == 2 and words[1] == 'send' and require('kode.team').names(surface and surface.session.team) or {}
+    end
+    return { 'send' }
+  end,
+  run = function(call)
+    surface_of.with(function(surface)
+      local team = require('kode.team')
+      if call.words[1] ~= 'send' then
+        return show(team.lines(surface.session.team), 'Team')
+      end
+      local to, text = call.text:match('^send%s+(%S+)%s+(.+)$')
+      if not to or not text then
+        return say('to whom, and what? (:Kode team send NAME TEXT)')
+      end
+      team.send(surface, to, text)
+    end)
+  end,
+}
+
 commands.messages = {
   text = 'show the newest notifications as a whole',
   run = function()

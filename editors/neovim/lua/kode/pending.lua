@@ -1,4 +1,4 @@
---- The part below the transcript: the goal, todos, prompts that wait for the user, and queued prompts.
+--- The part below the transcript: the goal, todos, the team, prompts that wait for the user, and queued prompts.
 ---
 --- Rule: pure functions of the state and of the room in the window. Title and answers of the oldest prompt are always whole;
 --- its body gets the lines that are left, and a cut names the number of lines left out.
@@ -389,6 +389,21 @@ local function goal_footer(goal, width)
   return footer
 end
 
+---@param session kode.Session
+---@return kode.Footer?
+local function team_footer(session)
+  local title, lines = require('kode.team').short(session.team)
+  if not title then
+    return nil
+  end
+  local footer = new_footer('team')
+  add(footer, title, 'KodeQueue')
+  for _, line in ipairs(lines) do
+    add(footer, '  ' .. line, 'KodeMeta')
+  end
+  return footer
+end
+
 --- Everything below the transcript. The oldest prompt is shown whole; while several wait, the others are one line each.
 ---@param session kode.Session
 ---@param room kode.Room
@@ -402,6 +417,7 @@ function M.footers(session, room, linear)
   if waiting == 0 then
     footers[1] = session.goal and goal_footer(session.goal, room.width) or nil
     footers[#footers + 1] = todos(session)
+    footers[#footers + 1] = team_footer(session)
   end
   -- The line of the cursor stays visible above.
   local taken = 1 + math.max(waiting - 1, 0) + (below and rows_of(below, room.width) or 0)

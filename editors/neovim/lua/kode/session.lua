@@ -11,7 +11,7 @@
 ---| { kind: "rewound", from: integer } # The items from this place on were removed.
 ---| { kind: "older", count: integer } # Older items were added at the beginning.
 ---| { kind: "trimmed", count: integer } # The oldest items were dropped.
----| { kind: "pending" } # Prompts, questions, queue, goal or todos changed.
+---| { kind: "pending" } # Prompts, questions, queue, goal, team or todos changed.
 ---| { kind: "status" } # Anything else in a status line changed.
 ---| { kind: "draft" } # The unsent prompt was changed elsewhere.
 ---| { kind: "edits", uris: kode.Uri[] } # Changes to review are out of date.
@@ -45,6 +45,7 @@
 ---@field goal? kode.Goal
 ---@field worktree? kode.SessionWorktree
 ---@field sandbox? string
+---@field team? kode.Team
 ---@field queue kode.QueuedPrompt[]
 ---@field steering kode.QueuedPrompt[]
 ---@field paused boolean
@@ -127,6 +128,7 @@ function Session:reset(snapshot)
   self.goal = snapshot.goal
   self.worktree = snapshot.worktree
   self.sandbox = snapshot.sandbox
+  self.team = snapshot.team
   self.queue = snapshot.queue
   self.steering = snapshot.steering or {}
   self.paused = snapshot.queuePaused or false
@@ -396,6 +398,11 @@ end
 
 function folds.goal_changed(self, event)
   self.goal = event.goal
+  self:emit({ kind = 'pending' })
+end
+
+function folds.team_changed(self, event)
+  self.team = event.team
   self:emit({ kind = 'pending' })
 end
 

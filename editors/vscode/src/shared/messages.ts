@@ -67,6 +67,7 @@ export const METHODS = [
     "agent/checkpoint/restore",
     "agent/tasks/list",
     "agent/tasks/stop",
+    "agent/team/send",
     "agent/output/read",
     "agent/tools/list",
     "agent/models/list",

@@ -49,6 +49,7 @@ function told(view: SessionView): unknown {
         questions: view.questions,
         todos: view.todos,
         goal: view.goal,
+        team: view.team,
         queue: view.queue,
         steering: view.steering,
         queuePaused: view.queuePaused,

@@ -22,6 +22,7 @@ import type {
     StorageFailure,
     Subagent,
     SubagentStarted,
+    Team,
     ToolCall,
     TurnId,
     Usage,
@@ -113,6 +114,8 @@ export interface SessionView {
     readonly goal: Goal | undefined;
     /** The git worktree it works in; absent where it works in the workspace itself. */
     readonly worktree: Snapshot["worktree"];
+    /** The main conversation and the sub-agents in the background; absent without any. */
+    readonly team: Team | undefined;
     readonly queue: Snapshot["queue"];
     readonly steering: Snapshot["queue"];
     readonly queuePaused: boolean;
@@ -168,6 +171,7 @@ export function sessionOf(snapshot: Snapshot): SessionView {
         todos: snapshot.todos ?? [],
         goal: snapshot.goal,
         worktree: snapshot.worktree,
+        team: snapshot.team,
         queue: snapshot.queue,
         steering: snapshot.steering ?? [],
         queuePaused: snapshot.queuePaused ?? false,
@@ -343,6 +347,7 @@ const FOLDS: { [T in Event["type"]]?: Fold<T> } = {
     title_changed: (view, event) => ({ ...view, title: event.title }),
     draft_changed: (view, event) => ({ ...view, draft: event.draft }),
     goal_changed: (view, event) => ({ ...view, goal: event.goal }),
+    team_changed: (view, event) => ({ ...view, team: event.team }),
     todo_changed: (view, event) => ({ ...view, todos: event.todos }),
     background_started: (view, event) => ({
         ...view,

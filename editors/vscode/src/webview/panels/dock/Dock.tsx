@@ -1,4 +1,4 @@
-// The area between the transcript and the prompt: open prompts, the worktree, the goal, todos, the queue,
+// The area between the transcript and the prompt: open prompts, the worktree, the goal, todos, the team, the queue,
 // changes, and errors.
 //
 // Rule: each part is there only while there is something in it, and shows what it has in one line until it is opened. While
@@ -17,6 +17,7 @@ import { Changes, useChanges } from "./Changes.tsx";
 import { GoalPart, useGoal } from "./Goal.tsx";
 import { Queue } from "./Queue.tsx";
 import { Tasks } from "./Tasks.tsx";
+import { TeamPart, useTeam } from "./Team.tsx";
 import { Done, Troubles } from "./Toasts.tsx";
 import { Todos } from "./Todos.tsx";
 import { WorktreePart } from "./Worktree.tsx";
@@ -44,6 +45,7 @@ function Parts() {
                 <WorktreePart />
                 <GoalPart />
                 <Todos />
+                <TeamPart />
                 <Tasks />
                 <Changes />
                 <Queue />
@@ -70,6 +72,7 @@ function Folded() {
     const [open, toggle] = useToggle("dock:folded", false);
     const changes = useChanges();
     const goal = useGoal();
+    const team = useTeam();
     const tasks = useSession((view) => view.tasks.length) ?? 0;
     const queued = useSession((view) => view.queue.length + view.steering.length) ?? 0;
     const todos = useSession((view) => view.todos) ?? [];
@@ -77,6 +80,7 @@ function Folded() {
     const undoable = useSelect((state) => state.undoable);
     const parts = [
         goal ?? "",
+        team ?? "",
         changes.length > 0 ? `${counted(changes.length, "file")} changed` : "",
         todos.length > 0 ? `${done} of ${todos.length} done` : "",
         tasks > 0 ? `${tasks} in the background` : "",
