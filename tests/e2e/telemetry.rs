@@ -106,7 +106,7 @@ fn of(span: &Span, key: &str) -> String {
 #[test]
 fn a_turn_passes_a_collector_that_others_wrote() {
     let (project, collector) = (project(), Collector::start());
-    let Some(rotel) = Rotel::start(&collector.address, &project.outside()) else { return };
+    let Some(rotel) = Rotel::start(&collector.address, project.outside()) else { return };
     of_user(&project, &json!({ "endpoint": rotel.address() }));
     work(&project);
     rotel.end();
