@@ -34,7 +34,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use kode_engine::base::paths::AbsPath;
+use kode_engine::base::paths::{AbsPath, real_path};
 use kode_engine::config::settings::SettingsPolicies;
 use kode_engine::model::models::{Models, Pointer, ProfileLayer};
 use kode_engine::model::profile::ProfileOptions;
@@ -270,6 +270,6 @@ fn working_directory(given: Option<&PathBuf>) -> anyhow::Result<AbsPath> {
     let current = std::env::current_dir().context("the current folder is not there any more")?;
     let folder = given.map_or_else(|| current.clone(), |given| current.join(given));
     anyhow::ensure!(folder.is_dir(), "{} is not a folder", folder.display());
-    let folder = folder.canonicalize().with_context(|| format!("could not resolve {}", folder.display()))?;
+    let folder = real_path(&folder).with_context(|| format!("could not resolve {}", folder.display()))?;
     Ok(AbsPath::new(folder)?)
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kode_engine::base::ids::CallId;
-use kode_engine::base::paths::AbsPath;
+use kode_engine::base::paths::{AbsPath, real_path};
 use kode_engine::process::sandbox::{
     HiddenFilter, Network, ResourceLimits, Sandbox, SandboxKind, SandboxOptions, detect,
 };
@@ -35,7 +35,7 @@ fn rig() -> Rig {
 
 fn rig_of(kind: SandboxKind, hides: Option<HiddenFilter>) -> Rig {
     let folder = tempfile::tempdir().unwrap();
-    let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+    let root = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
     let (workspace, state) = (root.join("work"), root.join("state"));
     std::fs::create_dir(&workspace).unwrap();
     std::fs::create_dir(&state).unwrap();

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kode_engine::base::ids::CallId;
-use kode_engine::base::paths::{AbsPath, ResolvedPaths, Target};
+use kode_engine::base::paths::{AbsPath, ResolvedPaths, Target, real_path};
 use kode_engine::process::shell::Shell;
 use kode_engine::text::document::DocumentSnapshot;
 use kode_engine::text::host::{DocumentEdit, DocumentEditOutcome, DocumentObserver, Host, SaveOutcome};
@@ -41,7 +41,7 @@ pub(crate) fn run() {
     let rg = program(&["rg"], "ripgrep: `apt install ripgrep` or `cargo install ripgrep`");
     let fd = program(&["fd", "fdfind"], "fd: `apt install fd-find` or `cargo install fd-find`");
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let root = folder.path().canonicalize().expect("it exists");
+    let root = real_path(folder.path()).expect("it exists");
     let tree = Tree::new(&root);
     heading("search in 100,000 files with 50 unsaved buffers");
     let common = ["--hidden", "--glob", "!.git"];

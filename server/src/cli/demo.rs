@@ -16,7 +16,7 @@ use kode_engine::agent::engine::{CONCURRENCY, Engine, EngineOptions, NewSession}
 use kode_engine::agent::prompt::Prompt;
 use kode_engine::agent::session::prompts::SubmitOutcome;
 use kode_engine::base::mode::Mode;
-use kode_engine::base::paths::AbsPath;
+use kode_engine::base::paths::{AbsPath, real_path};
 use kode_engine::config::policies::NoPolicyProvider;
 use kode_engine::mcp::Mcp;
 use kode_engine::model::models::Models;
@@ -51,7 +51,7 @@ pub struct DemoArgs {
 /// What cannot be started; whether the turn did all it should is the exit code.
 pub async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     let folder = tempfile::Builder::new().prefix("kode-ls-demo-").tempdir().context("no temporary folder")?;
-    let root = folder.path().canonicalize().context("no temporary folder")?;
+    let root = real_path(folder.path()).context("no temporary folder")?;
     let project = root.join("project");
     lay_out(&project).context("could not write the demo project")?;
     let demo = Profile::demo();

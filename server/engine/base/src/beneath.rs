@@ -174,7 +174,7 @@ mod tests {
 
     fn fixture() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
-        let base = folder.path().canonicalize().unwrap();
+        let base = crate::paths::real_path(folder.path()).unwrap();
         fs::create_dir_all(base.join("in/sub")).unwrap();
         fs::write(base.join("in/sub/file"), "inside").unwrap();
         fs::write(base.join("secret"), "outside").unwrap();

@@ -6,10 +6,24 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+/// The path with all links followed, in the form that other paths have: on Windows without the prefix for long paths, which no
+/// rule, root or program expects.
+///
+/// # Errors
+/// The system's error: nothing is there, or a folder on the way cannot be entered.
+#[expect(clippy::disallowed_methods, reason = "the one place that asks the system")]
+pub fn real_path(path: impl AsRef<Path>) -> io::Result<PathBuf> {
+    #[cfg(windows)]
+    return dunce::canonicalize(path);
+    #[cfg(not(windows))]
+    std::fs::canonicalize(path)
+}
 
 /// An absolute path, normalised in its text alone (`.` and `..` folded, links not followed).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

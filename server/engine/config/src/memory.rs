@@ -9,13 +9,12 @@ mod rules;
 mod text;
 
 use std::collections::HashSet;
-use std::fs;
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use sha2::{Digest, Sha256};
 
 use crate::extension::places::{MANAGED, user_folders};
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 use kode_base::{encoding, regular};
 use rules::InstructionRule;
 use text::{cut_at_line, imports, is_only_imports, without_comments};
@@ -497,7 +496,7 @@ fn ancestors(folder: &AbsPath) -> Vec<AbsPath> {
 
 /// Where a path leads, links followed.
 fn real(path: &AbsPath) -> AbsPath {
-    let real = fs::canonicalize(path).ok().and_then(|real| AbsPath::new(real).ok());
+    let real = real_path(path).ok().and_then(|real| AbsPath::new(real).ok());
     real.unwrap_or_else(|| path.clone())
 }
 

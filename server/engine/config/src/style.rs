@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_style_is_found_by_its_name_the_nearest_first() {
         let folder = tempfile::tempdir().unwrap();
-        let place = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let place = AbsPath::new(kode_base::paths::real_path(folder.path()).unwrap()).unwrap();
         let (root, home) = (place.join("w"), place.join("home"));
         write(&root.join(".claude/output-styles/pirate.md"), "---\nname: Pirate\n---\nArr.");
         write(&home.join(".kode/output-styles/pirate.md"), "of the user");

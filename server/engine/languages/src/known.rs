@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 use kode_config::language_servers::{
     LanguageServerDefinition, MAX_RESTARTS, SHUTDOWN_TIMEOUT, STARTUP_TIMEOUT,
 };
@@ -214,7 +214,7 @@ pub(crate) fn ends_search(message: &str) -> bool {
 /// The program of a name on the `PATH`, outside of `roots`. Blocks on the disk.
 pub(crate) fn find_program(name: &str, path: &str, roots: &[AbsPath]) -> Option<PathBuf> {
     let is_foreign = |folder: &PathBuf| {
-        let real = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
+        let real = real_path(folder).unwrap_or_else(|_| folder.clone());
         folder.is_absolute()
             && !roots
                 .iter()
@@ -258,7 +258,7 @@ mod tests {
     fn a_program_of_the_workspace_is_not_used() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().canonicalize().unwrap();
+        let place = real_path(folder.path()).unwrap();
         for name in ["workspace/node_modules/.bin", "bin"] {
             let program = place.join(name).join("gopls");
             fs::create_dir_all(program.parent().unwrap()).unwrap();

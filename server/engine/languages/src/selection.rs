@@ -235,7 +235,7 @@ mod tests {
     fn the_servers_of_a_workspace_are_those_of_its_languages_that_are_installed() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
-        let place = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let place = AbsPath::new(kode_base::paths::real_path(folder.path()).unwrap()).unwrap();
         let root = place.join("workspace");
         for (file, is_program) in [
             ("workspace/go.mod", false),
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn the_root_is_the_outermost_folder_with_a_marker_in_the_workspace_folder() {
         let folder = tempfile::tempdir().unwrap();
-        let place = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let place = AbsPath::new(kode_base::paths::real_path(folder.path()).unwrap()).unwrap();
         fs::create_dir_all(place.join("w/a/b/src")).unwrap();
         for file in ["Cargo.toml", "w/a/Cargo.toml", "w/a/b/Cargo.toml"] {
             fs::write(place.join(file), "").unwrap();

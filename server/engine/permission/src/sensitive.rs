@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn what_the_sandbox_hides_is_refused_whole() {
         let folder = tempfile::tempdir().unwrap();
-        let home = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let home = AbsPath::new(kode_base::paths::real_path(folder.path()).unwrap()).unwrap();
         std::fs::create_dir_all(home.join("real/.kube").as_path()).unwrap();
         std::os::unix::fs::symlink("real/.kube", home.join(".kube").as_path()).unwrap();
         let state = home.join("state");

@@ -13,7 +13,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 
 /// More of a small file, such as the one that tells where a repository is, is not checked.
 const MAX_POINTER: u64 = 4 * 1024;
@@ -49,13 +49,13 @@ pub(crate) const WRITING_HOOKS: [&str; 20] = [
 #[must_use]
 pub fn is_plain(folder: &AbsPath) -> bool {
     // Git goes by where the folder really is.
-    fs::canonicalize(folder.as_path()).is_ok_and(|folder| is_plain_within(&folder, 0))
+    real_path(folder.as_path()).is_ok_and(|folder| is_plain_within(&folder, 0))
 }
 
 /// The files that the repository around a folder tracks, by their names in its worktree. Blocks on the disk.
 #[must_use]
 pub fn tracked(folder: &AbsPath) -> Vec<AbsPath> {
-    let Ok(folder) = fs::canonicalize(folder.as_path()) else { return Vec::new() };
+    let Ok(folder) = real_path(folder.as_path()) else { return Vec::new() };
     let Some(worktree) = folder.ancestors().find(|ancestor| exists(&ancestor.join(".git"))) else {
         return Vec::new();
     };

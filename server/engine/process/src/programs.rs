@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use parking_lot::RwLock;
 
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 
 /// Folders of the system, whatever `PATH` says.
 const SYSTEM: [&str; 6] =
@@ -52,7 +52,7 @@ pub enum ProgramError {
 pub fn exclude<'p>(folders: impl IntoIterator<Item = &'p AbsPath>) {
     let mut names = Vec::new();
     for folder in folders {
-        let resolved = folder.as_path().canonicalize().ok();
+        let resolved = real_path(folder.as_path()).ok();
         names.extend(resolved.into_iter().chain([folder.as_path().to_path_buf()]));
     }
     let is_known = |known: &ProgramTable| names.iter().all(|name| known.writable.contains(name));
@@ -146,12 +146,12 @@ fn may_be_searched(folder: &Path, writable: &BTreeSet<PathBuf>) -> bool {
     folder.is_absolute()
         && !is_writable(folder, writable)
         && !is_shared(folder)
-        && folder.canonicalize().map_or(true, |real| !is_writable(&real, writable) && !is_shared(&real))
+        && real_path(folder).map_or(true, |real| !is_writable(&real, writable) && !is_shared(&real))
 }
 
 /// Whether links of a program lead into such a folder.
 fn leads_into(program: &Path, writable: &BTreeSet<PathBuf>) -> bool {
-    program.canonicalize().is_ok_and(|real| is_writable(&real, writable))
+    real_path(program).is_ok_and(|real| is_writable(&real, writable))
 }
 
 /// Whether a path lies in one of these folders. System folders are never a workspace.
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_program_is_never_taken_from_where_the_agent_may_write() {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-        let base = folder.path().canonicalize().unwrap();
+        let base = real_path(folder.path()).unwrap();
         for name in ["ws/bin", "links", "tools"] {
             fs::create_dir_all(base.join(name)).unwrap();
         }

@@ -34,7 +34,7 @@ use crate::outcome::{CapturedOutput, Exit};
 use crate::programs;
 use guard::{FileGuard, GuardScope, Quarantine};
 use kode_base::blocking;
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 use kode_base::scratch::Scratch;
 use kode_net::client::SystemLookup;
 use policy::HelperRequest;
@@ -223,7 +223,7 @@ impl Sandbox {
     /// When it cannot be made.
     pub fn control(&self) -> io::Result<AbsPath> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let control = self.folder.path().canonicalize()?.join(format!("command-{number}"));
+        let control = real_path(self.folder.path())?.join(format!("command-{number}"));
         fs::DirBuilder::new().mode(PRIVATE).create(&control)?;
         AbsPath::new(control).map_err(io::Error::other)
     }
@@ -244,7 +244,7 @@ impl Sandbox {
         if let Some(proxy) = &*proxy {
             return Ok(Some(proxy.socket().clone()));
         }
-        let socket = self.folder.path().canonicalize()?.join(PROXY);
+        let socket = real_path(self.folder.path())?.join(PROXY);
         let rules = ProxyRules {
             allowed: hosts.clone(),
             denied: denied.clone(),
@@ -352,18 +352,15 @@ impl Sandbox {
 
     fn guard(&self, policy: &SandboxPolicy) -> io::Result<Arc<FileGuard>> {
         let resolve = |paths: &[AbsPath]| {
-            paths.iter().filter_map(|path| path.as_path().canonicalize().ok()).collect::<Vec<_>>()
+            paths.iter().filter_map(|path| real_path(path.as_path()).ok()).collect::<Vec<_>>()
         };
-        let mut roots = policy
-            .writable
-            .iter()
-            .map(|root| root.as_path().canonicalize())
-            .collect::<io::Result<Vec<_>>>()?;
+        let mut roots =
+            policy.writable.iter().map(|root| real_path(root.as_path())).collect::<io::Result<Vec<_>>>()?;
         roots.sort();
         roots.dedup();
         let ground = GuardScope {
             roots,
-            home: policy.home.as_ref().and_then(|home| home.as_path().canonicalize().ok()),
+            home: policy.home.as_ref().and_then(|home| real_path(home.as_path()).ok()),
             unseen: resolve(&policy.hidden).into_iter().collect(),
             hides: self.hides.clone(),
             scripts: self.scripts.iter().map(|script| script.as_path().to_path_buf()).collect(),
@@ -506,7 +503,7 @@ impl Sandbox {
 /// A folder for a sandbox's own files, and the one in it for temporary files of commands.
 fn temporary() -> io::Result<(Scratch, AbsPath)> {
     let folder = Scratch::new()?;
-    let scratch = folder.path().canonicalize()?.join(SCRATCH);
+    let scratch = real_path(folder.path())?.join(SCRATCH);
     fs::DirBuilder::new().mode(PRIVATE).create(&scratch)?;
     Ok((folder, AbsPath::new(scratch).map_err(io::Error::other)?))
 }

@@ -24,7 +24,7 @@ use crate::sandbox::Sandbox;
 use crate::shell::Shell;
 use kode_base::blocking;
 use kode_base::ids::AgentId;
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 
 /// How long git may take for one step. A large repository is written out whole.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -140,7 +140,7 @@ impl Worktree {
         // The sandbox holds by where folders are, and learns only of existing folders.
         let real = blocking(move || {
             std::fs::create_dir_all(&made)?;
-            AbsPath::new(std::fs::canonicalize(&made)?).map_err(std::io::Error::other)
+            AbsPath::new(real_path(&made)?).map_err(std::io::Error::other)
         });
         let folder = real
             .await
@@ -371,7 +371,7 @@ impl fmt::Display for Count {
 
 /// The nearest folder above a place, links followed, that has a `.git`.
 fn above(place: &AbsPath) -> Option<AbsPath> {
-    let real = std::fs::canonicalize(place.as_path()).ok()?;
+    let real = real_path(place.as_path()).ok()?;
     let found = real.ancestors().find(|folder| folder.join(".git").exists())?;
     AbsPath::new(found).ok()
 }

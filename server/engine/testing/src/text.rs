@@ -13,7 +13,7 @@ use ropey::Rope;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use kode_base::paths::{AbsPath, Target};
+use kode_base::paths::{AbsPath, Target, real_path};
 use kode_text::document::DocumentSnapshot;
 use kode_text::edit::change::apply_edits;
 use kode_text::edit::{AppliedFile, Author, ChangeSet, FileChange, TextEdit};
@@ -199,7 +199,7 @@ impl Rig {
     /// Makes an empty workspace `ws` in a fresh folder, so that there is an outside to it.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap().join("ws");
+        let root = AbsPath::new(real_path(folder.path()).unwrap()).unwrap().join("ws");
         std::fs::create_dir(&root).unwrap();
         let editor = Arc::new(FakeEditor::default());
         let workspace = Arc::new(Workspace::new(editor.clone(), vec![root.clone()], root.clone()));

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use kode_base::call::ToolError;
 use kode_base::ids::CallId;
-use kode_base::paths::{AbsPath, ResolvedPaths, Target};
+use kode_base::paths::{AbsPath, ResolvedPaths, Target, real_path};
 use kode_process::shell::{MAX_TASKS_OVERALL, Outputs, Shell, Tasks};
 use kode_text::document::DocumentSnapshot;
 use kode_text::host::{
@@ -49,7 +49,7 @@ impl Fixture {
 
     /// The only folder of the workspace, without links in its path.
     pub(crate) fn root(&self) -> AbsPath {
-        AbsPath::new(self.folder.path().canonicalize().unwrap()).unwrap()
+        AbsPath::new(real_path(self.folder.path()).unwrap()).unwrap()
     }
 
     pub(crate) fn write(&self, path: &str, contents: impl AsRef<[u8]>) {

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 #[cfg(unix)]
 use kode_base::beneath;
 use kode_base::call::{ToolError, ToolErrorKind};
-use kode_base::paths::{AbsPath, ResolvedPaths, Target};
+use kode_base::paths::{self, AbsPath, ResolvedPaths, Target};
 use kode_base::vcs::is_vcs_folder;
 use kode_text::document::DocumentSnapshot;
 use kode_text::workspace::Workspace;
@@ -145,7 +145,7 @@ impl SearchAnchor {
     pub(super) fn new(root: &AbsPath, resolved: &ResolvedPaths) -> Self {
         let real = match resolved.get(root) {
             Some(real) => real.as_path().to_path_buf(),
-            None => root.as_path().canonicalize().unwrap_or_else(|_| root.as_path().to_path_buf()),
+            None => paths::real_path(root.as_path()).unwrap_or_else(|_| root.as_path().to_path_buf()),
         };
         #[cfg(unix)]
         let folder = beneath::open_folder(&real).ok();
@@ -253,7 +253,7 @@ impl OpenFiles {
 
 /// The path with links resolved as far as it exists, and whether all of it exists.
 fn real_path(path: &Path) -> (PathBuf, bool) {
-    if let Ok(real) = path.canonicalize() {
+    if let Ok(real) = paths::real_path(path) {
         return (real, true);
     }
     match (path.parent(), path.file_name()) {

@@ -15,7 +15,7 @@ use kode_engine::agent::state::config::ConfigChange;
 use kode_engine::agent::transfer::ForkPoint;
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::mode::Mode;
-use kode_engine::base::paths::AbsPath;
+use kode_engine::base::paths::{AbsPath, real_path};
 use kode_engine::base::scratch::{self, Scratch};
 use kode_engine::config::policies::PolicyProvider;
 use kode_engine::config::settings::EditorUpdate;
@@ -226,7 +226,7 @@ pub(in crate::cli) async fn begin(
         false => None,
     };
     let home = match &ephemeral {
-        Some(folder) => AbsPath::new(folder.path().canonicalize().context("no temporary folder")?)?,
+        Some(folder) => AbsPath::new(real_path(folder.path()).context("no temporary folder")?)?,
         None => state.clone(),
     };
     let policies = Arc::new(policies);

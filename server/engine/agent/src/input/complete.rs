@@ -369,7 +369,7 @@ mod tests {
     #[tokio::test]
     async fn files_come_by_how_well_they_fit_and_open_ones_first() {
         let folder = tempfile::tempdir().unwrap();
-        let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let root = AbsPath::new(kode_base::paths::real_path(folder.path()).unwrap()).unwrap();
         for file in ["src/main.rs", "src/domain/plan.rs", "target/main.o", "my notes.md", ".git/main"] {
             let path = root.join(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -393,7 +393,7 @@ mod tests {
     #[tokio::test]
     async fn built_in_commands_come_with_those_of_files_and_cannot_be_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let root = AbsPath::new(kode_base::paths::real_path(folder.path()).unwrap()).unwrap();
         std::fs::create_dir_all(root.join(".kode/commands")).unwrap();
         for (name, text) in [("compact", "Something else"), ("compare", "Compare two files")] {
             std::fs::write(root.join(format!(".kode/commands/{name}.md")), text).unwrap();

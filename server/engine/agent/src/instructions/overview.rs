@@ -176,7 +176,7 @@ mod tests {
 
     fn folder(files: &[&str]) -> (tempfile::TempDir, AbsPath) {
         let folder = tempfile::tempdir().unwrap();
-        let place = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let place = AbsPath::new(kode_base::paths::real_path(folder.path()).unwrap()).unwrap();
         for file in files {
             let path = place.join(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();

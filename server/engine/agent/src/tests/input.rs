@@ -2,7 +2,7 @@
 
 use super::waiting::Settings;
 use super::*;
-use kode_base::paths::Target;
+use kode_base::paths::{Target, real_path};
 use kode_config::policy::Policy;
 use kode_config::preferences::Preferences;
 use kode_permission::rules::{Behavior, PlacedRule, RuleSource, SettingsLayer};
@@ -95,7 +95,7 @@ async fn what_a_prompt_names_is_attached_and_what_may_not_be_is_said() {
 #[tokio::test]
 async fn a_link_out_of_the_workspace_is_judged_as_a_read_is_and_what_is_named_outside_is_attached() {
     let outside = tempfile::tempdir().unwrap();
-    let path = outside.path().canonicalize().unwrap().join("plain.txt");
+    let path = real_path(outside.path()).unwrap().join("plain.txt");
     std::fs::write(&path, "from outside\n").unwrap();
     let bench = bench(vec![]);
     bench.write("inside.txt", "from inside\n");

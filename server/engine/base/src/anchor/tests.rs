@@ -5,11 +5,12 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use super::*;
+use crate::paths::real_path;
 
 /// A folder `in` with a file, and a folder `out` with one of the same name.
 fn fixture() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
-    let base = folder.path().canonicalize().unwrap();
+    let base = real_path(folder.path()).unwrap();
     for name in ["in", "out"] {
         fs::create_dir(base.join(name)).unwrap();
         fs::write(base.join(name).join("file"), name).unwrap();

@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
+use crate::paths::real_path;
 
 /// A watch, and the paths that it reports, those of one event together.
 fn hearing() -> (FolderWatch, Receiver<(EventKind, Vec<PathBuf>)>) {
@@ -23,7 +24,7 @@ fn wait(reported: &Receiver<(EventKind, Vec<PathBuf>)>, path: &Path) {
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().canonicalize().unwrap();
+    let path = real_path(folder.path()).unwrap();
     (folder, path)
 }
 

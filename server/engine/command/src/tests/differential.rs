@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::{Analysis, CommandWord, FileAccess, TouchedPath, analyse};
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 
 const LINES: usize = 1_500;
 const STAND_INS: [&str; 12] =
@@ -295,7 +295,7 @@ struct Ground {
 
 fn ground() -> Ground {
     let keep = tempfile::tempdir().unwrap();
-    let root = fs::canonicalize(keep.path()).unwrap();
+    let root = real_path(keep.path()).unwrap();
     let programs = root.join("programs");
     fs::create_dir_all(&programs).unwrap();
     for name in STAND_INS {

@@ -4,6 +4,7 @@ use std::fs;
 
 use super::*;
 use crate::extension::head::FrontMatterFile;
+use kode_base::paths::real_path;
 
 fn agent(name: &str, more: &str) -> String {
     format!("---\nname: {name}\ndescription: Does things.\n{more}---\nYou do things.\n")
@@ -22,7 +23,7 @@ fn parsed(more: &str) -> Result<AgentType, String> {
 #[test]
 fn the_nearest_project_wins_over_the_user_and_both_over_what_is_built_in() {
     let folder = tempfile::tempdir().unwrap();
-    let place = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+    let place = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
     for (path, name) in [
         ("home/.claude/agents/a.md", "a"),
         ("home/.claude/agents/deep/er/b.md", "b"),
@@ -149,7 +150,7 @@ fn what_a_file_says_beside_is_kept_and_what_does_not_count_is_reported_on_its_li
 #[test]
 fn agents_of_copilot_have_the_name_of_their_file_and_tools_that_do_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    let place = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+    let place = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
     for (path, text) in [
         (
             ".github/agents/tester.agent.md",

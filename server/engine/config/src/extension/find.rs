@@ -18,7 +18,7 @@ use crate::extension::head::FrontMatterFile;
 use crate::extension::places::{self, ExtensionFolders, ExtensionOrigin, ExtensionPart, project_folders};
 use crate::hooks::declared::FileHooks;
 use crate::plugin::Folders;
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 use kode_base::{regular, steering};
 
 /// The most bytes of a skill or command.
@@ -472,7 +472,7 @@ fn read_of(scope: ExtensionScope, root: &AbsPath, path: &AbsPath) -> Result<Stri
 }
 
 fn read_within(root: &AbsPath, path: &AbsPath) -> Result<String, String> {
-    let real = |path: &Path| fs::canonicalize(path).map_err(|error| format!("{}: {error}", path.display()));
+    let real = |path: &Path| real_path(path).map_err(|error| format!("{}: {error}", path.display()));
     if !real(path.as_path())?.starts_with(real(root.as_path())?) {
         return Err(format!("it leads out of {root}"));
     }

@@ -22,7 +22,7 @@ use crate::plugin::Plugin;
 use crate::settings::{TrustRequest, files_named_by};
 use crate::style::Styles;
 use kode_base::blocking;
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 use kode_permission::rules::SettingsProblem;
 
 /// Says whether a name means a model.
@@ -251,7 +251,7 @@ impl SharedExtensions {
             ExtensionPart::ALL.into_iter().flat_map(|part| places.of(part)).map(|place| place.folder);
         let folders: BTreeSet<PathBuf> = folders.map(PathBuf::from).collect();
         let real = places.bases().into_iter().filter_map(|base| {
-            let real = base.as_path().canonicalize().ok().filter(|real| real != base.as_path())?;
+            let real = real_path(base.as_path()).ok().filter(|real| real != base.as_path())?;
             Some((base, real))
         });
         let real: Vec<_> = real.collect();

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::extension::{FOLDERS, copilot};
 use crate::plugin::{Folders, Plugin};
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 
 /// The folder of kode-ls itself in a workspace, and in a home without an XDG folder of it.
 pub(crate) const OWN: &str = ".kode-ls";
@@ -279,7 +279,7 @@ pub(crate) fn project_folders(root: &AbsPath, home: Option<&AbsPath>) -> Vec<Abs
 /// Whether a file, links followed, lies where its place allows; if not, why.
 pub(crate) fn check_within(path: &Path, within: Option<&AbsPath>) -> Result<(), String> {
     let Some(within) = within else { return Ok(()) };
-    let real = |path: &Path| path.canonicalize().map_err(|error| format!("it cannot be read: {error}"));
+    let real = |path: &Path| real_path(path).map_err(|error| format!("it cannot be read: {error}"));
     let found = real(path)?;
     if found.starts_with(real(within.as_path())?) {
         return Ok(());

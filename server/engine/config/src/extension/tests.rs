@@ -4,6 +4,7 @@ use std::fs;
 
 use super::template::TemplateSegment;
 use super::*;
+use kode_base::paths::real_path;
 
 struct Folders {
     _folder: tempfile::TempDir,
@@ -13,7 +14,7 @@ struct Folders {
 
 fn folders(files: &[(&str, &str)]) -> Folders {
     let folder = tempfile::tempdir().unwrap();
-    let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+    let root = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
     for (path, text) in files {
         let path = root.join(path);
         fs::create_dir_all(path.parent().unwrap().as_path()).unwrap();

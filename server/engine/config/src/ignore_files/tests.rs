@@ -5,11 +5,12 @@ use std::path::Path;
 
 use super::report::{IgnoreReport, LineFault};
 use super::*;
+use kode_base::paths::real_path;
 
 /// A folder with these files; a text stands behind `=`.
 fn folder(files: &[&str]) -> (tempfile::TempDir, AbsPath) {
     let kept = tempfile::tempdir().unwrap();
-    let place = AbsPath::new(kept.path().canonicalize().unwrap()).unwrap();
+    let place = AbsPath::new(real_path(kept.path()).unwrap()).unwrap();
     for file in files {
         let (name, text) = file.split_once('=').unwrap_or((file, ""));
         let path = place.join(name);

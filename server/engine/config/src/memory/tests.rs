@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::extension::FOLDERS;
+use kode_base::paths::real_path;
+use std::fs;
 
 struct Rig {
     folder: tempfile::TempDir,
@@ -17,7 +19,7 @@ impl Rig {
     }
 
     fn path(&self, path: &str) -> AbsPath {
-        AbsPath::new(self.folder.path().canonicalize().unwrap()).unwrap().join(path)
+        AbsPath::new(real_path(self.folder.path()).unwrap()).unwrap().join(path)
     }
 
     fn write(&self, path: &str, text: impl AsRef<[u8]>) {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::document::{self, PluginDocument};
 use super::store::{download, npm};
 use super::{FOLDERS, check_name};
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 use kode_permission::rules::{ProblemSeverity, SettingsProblem};
 
 /// The name of the file.
@@ -99,7 +99,7 @@ impl PluginSource {
             Some((rest, home)) => home.join(rest),
             None => folder.join(text).into(),
         };
-        if let Some(path) = path.canonicalize().ok().and_then(|real| AbsPath::new(real).ok()) {
+        if let Some(path) = real_path(path).ok().and_then(|real| AbsPath::new(real).ok()) {
             return Ok(if path.as_path().is_dir() { Self::Directory(path) } else { Self::File(path) });
         }
         if let Some(web) = Self::web(text) {

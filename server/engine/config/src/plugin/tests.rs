@@ -8,6 +8,7 @@ use serde_json::json;
 use super::installed::{InstalledPlugins, PluginPaths};
 use super::marketplace::{Marketplace, PluginSource};
 use super::*;
+use kode_base::paths::real_path;
 
 struct Desk(tempfile::TempDir);
 
@@ -17,7 +18,7 @@ impl Desk {
     }
 
     fn path(&self, name: &str) -> AbsPath {
-        AbsPath::new(self.0.path().canonicalize().unwrap()).unwrap().join(name)
+        AbsPath::new(real_path(self.0.path()).unwrap()).unwrap().join(name)
     }
 
     fn write(&self, name: &str, text: &str) -> &Self {

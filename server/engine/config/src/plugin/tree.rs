@@ -8,7 +8,7 @@ use std::{fs, io};
 
 use sha2::{Digest, Sha256};
 
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 use kode_base::regular;
 
 /// The most files and folders of a plugin, or of a marketplace.
@@ -140,7 +140,7 @@ impl FolderWalk {
 
 /// Where a path leads, links followed.
 fn real(path: &Path) -> Result<PathBuf, String> {
-    path.canonicalize().map_err(|error| unreadable(path, &error))
+    real_path(path).map_err(|error| unreadable(path, &error))
 }
 
 /// Where something leads that must not lead out of a folder.

@@ -588,7 +588,7 @@ mod tests {
     #[test]
     fn what_one_has_read_serves_all_of_a_workspace_until_a_file_changes() {
         let folder = tempfile::tempdir().unwrap();
-        let place = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let place = AbsPath::new(kode_base::paths::real_path(folder.path()).unwrap()).unwrap();
         let policies = SettingsPolicies::new(PolicyOptions {
             home: Some(place.join("home")),
             state: place.join("state"),

@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn scripts_of_the_workspace_are_found_however_they_are_named() {
         let folder = tempfile::tempdir().unwrap();
-        let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let root = AbsPath::new(kode_base::paths::real_path(folder.path()).unwrap()).unwrap();
         fs::create_dir_all(root.join(".claude/hooks").as_path()).unwrap();
         fs::create_dir_all(root.join("sub").as_path()).unwrap();
         for name in

@@ -7,6 +7,7 @@ mod writing;
 use std::fs;
 
 use super::*;
+use kode_base::paths::real_path;
 
 /// A workspace, a home and a state folder.
 pub(super) struct Fixture {
@@ -17,7 +18,7 @@ pub(super) struct Fixture {
 impl Fixture {
     pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let path = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let path = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
         for name in ["work", "home", "state", "elsewhere"] {
             fs::create_dir(path.join(name).as_path()).unwrap();
         }
@@ -28,7 +29,7 @@ impl Fixture {
     }
 
     pub(super) fn path(&self, name: &str) -> AbsPath {
-        AbsPath::new(self.folder.path().canonicalize().unwrap()).unwrap().join(name)
+        AbsPath::new(real_path(self.folder.path()).unwrap()).unwrap().join(name)
     }
 
     pub(super) fn write(&self, name: &str, text: &str) -> AbsPath {

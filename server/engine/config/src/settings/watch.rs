@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::SettingsStamp;
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 use kode_base::watch::{Burst, BurstState, FolderSet};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -192,13 +192,13 @@ impl FileWatchThread {
 fn places(file: &AbsPath) -> Vec<PathBuf> {
     let way = file.as_path().ancestors().zip(file.as_path().ancestors().skip(1));
     let there = way.filter_map(|(path, folder)| {
-        let folder = std::fs::canonicalize(folder).ok()?;
+        let folder = real_path(folder).ok()?;
         Some(folder.join(path.file_name()?))
     });
     let named = there.into_iter().next();
     // The folder itself may be deleted and come again.
-    let folder = file.as_path().parent().and_then(|folder| std::fs::canonicalize(folder).ok());
-    let real = std::fs::canonicalize(file).ok();
+    let folder = file.as_path().parent().and_then(|folder| real_path(folder).ok());
+    let real = real_path(file).ok();
     let mut places: Vec<_> = named.into_iter().chain(folder).chain(real).collect();
     places.dedup();
     places
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn files_that_change_come_in_new_folders_or_go_are_reported_and_others_are_not() {
         let folder = tempfile::tempdir().unwrap();
-        let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let root = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
         let (there, to_come) = (root.join("there.json"), root.join(".kode/sub/settings.json"));
         fs::write(there.as_path(), "1").unwrap();
         let (_watch, reported) = watching(&[&there, &to_come]);
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_file_behind_a_link_is_reported_under_the_name_it_is_known_by() {
         let folder = tempfile::tempdir().unwrap();
-        let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let root = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
         fs::create_dir(root.join("dotfiles").as_path()).unwrap();
         fs::write(root.join("dotfiles/a.json").as_path(), "1").unwrap();
         let link = root.join("settings.json");

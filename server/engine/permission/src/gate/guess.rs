@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobSet};
 use ignore::WalkBuilder;
 
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 
 /// Maximum number of files an operand may expand to before it is unknown.
 const MAX_FILES: usize = 500;
@@ -109,7 +109,7 @@ fn without_expansions(text: &str) -> String {
 /// A path without patterns: as its text says, and as the system takes `..` behind a link.
 fn plain(place: &AbsPath, text: &str) -> Vec<AbsPath> {
     let lexical = place.join(text);
-    let physical = place.as_path().join(text).canonicalize().ok().and_then(|path| AbsPath::new(path).ok());
+    let physical = real_path(place.as_path().join(text)).ok().and_then(|path| AbsPath::new(path).ok());
     let mut paths = vec![lexical];
     paths.extend(physical.filter(|physical| text.contains("..") && *physical != paths[0]));
     paths
@@ -185,7 +185,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let root = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
         (folder, root)
     }
 

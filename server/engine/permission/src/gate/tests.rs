@@ -121,6 +121,7 @@ impl Rig {
 
 use Behavior::{Allow as ALLOW, Ask as ASK, Deny as DENY};
 use GateDecision::{Allow, Ask, Deny};
+use kode_base::paths::real_path;
 
 #[test]
 fn the_mode_decides_by_what_a_call_does() {
@@ -407,7 +408,7 @@ fn a_bare_rule_speaks_of_the_whole_tool() {
 /// A gate over a folder on disk, with a secret, a denied file and a repository in it.
 fn on_disk(mode: Mode, rules: &[(Behavior, &str)]) -> (tempfile::TempDir, impl Fn(&str) -> GateDecision) {
     let folder = tempfile::tempdir().unwrap();
-    let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+    let root = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
     for name in ["src/a.rs", "src/b.rs", "secrets/x", "hidden/.env", ".git/config", "plain/y"] {
         let path = root.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

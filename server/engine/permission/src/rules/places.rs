@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 
 /// The base of path patterns.
 pub struct PathBases<'a> {
@@ -32,7 +32,7 @@ pub fn real_on_disk(path: &AbsPath) -> AbsPath {
     let mut missing = Vec::new();
     let mut place = path.clone();
     loop {
-        if let Some(real) = place.as_path().canonicalize().ok().and_then(|real| AbsPath::new(real).ok()) {
+        if let Some(real) = real_path(place.as_path()).ok().and_then(|real| AbsPath::new(real).ok()) {
             return missing.iter().rev().fold(real, |real, name| real.join(name));
         }
         match (place.as_path().file_name().map(ToOwned::to_owned), place.parent()) {
@@ -77,7 +77,7 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     }
     #[cfg(not(unix))]
     {
-        matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+        matches!((real_path(one), real_path(other)), (Ok(one), Ok(other)) if one == other)
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn folders_are_followed_as_far_as_they_exist() {
         let folder = tempfile::tempdir().unwrap();
-        let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let root = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
         std::fs::create_dir(root.join("real").as_path()).unwrap();
         std::os::unix::fs::symlink("real", root.join("link").as_path()).unwrap();
         assert_eq!(real_on_disk(&root.join("link/new/er")), root.join("real/new/er"));

@@ -3,6 +3,7 @@
 //! Rule: an allow-list of sections and settings, in the plainest way of writing them; what git may read in another way
 //! than it looks (quotes, escapes, control characters) is not plain.
 
+use kode_base::paths::real_path;
 use std::path::Path;
 
 /// More of a settings file is not checked.
@@ -106,8 +107,8 @@ fn leads_home(value: &str, place: &ConfigFolder<'_>) -> bool {
     if value.contains(['#', ';']) {
         return false;
     }
-    let Some(worktree) = place.worktree.and_then(|worktree| worktree.canonicalize().ok()) else {
+    let Some(worktree) = place.worktree.and_then(|worktree| real_path(worktree).ok()) else {
         return false;
     };
-    place.folder.join(value).canonicalize().is_ok_and(|named| named == worktree)
+    real_path(place.folder.join(value)).is_ok_and(|named| named == worktree)
 }

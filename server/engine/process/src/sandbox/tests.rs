@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::shell::{CommandOutcome, CommandSpec, Shell, ShellError};
+use kode_base::paths::real_path;
 
 /// Finds the folder to report in, and runs what follows the separator.
 const OPENING: &str = r#"#!/bin/bash
@@ -34,7 +35,7 @@ struct Confined {
 /// A shell whose sandbox has a helper that ends with these lines.
 fn fixture(lines: &str) -> Fixture {
     let folder = tempfile::tempdir().unwrap();
-    let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+    let root = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
     let helper = root.join("helper");
     fs::write(&helper, format!("{OPENING}{lines}\n")).unwrap();
     fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).unwrap();

@@ -201,7 +201,7 @@ mod tests {
         ServedSpec {
             program: "sh".to_owned(),
             arguments: vec!["-c".to_owned(), script.to_owned()],
-            directory: AbsPath::new(std::env::temp_dir().canonicalize().unwrap()).unwrap(),
+            directory: AbsPath::new(kode_base::paths::real_path(std::env::temp_dir()).unwrap()).unwrap(),
             variables: BTreeMap::new(),
             secrets: Vec::new(),
             sandbox: None,
@@ -214,7 +214,10 @@ mod tests {
     #[tokio::test]
     async fn a_program_that_is_held_back_is_bounded_alike() {
         let printed = output_of_program(program("pwd; echo hush >&2; cat"), LONG, 100).await.unwrap();
-        assert_eq!(printed.trim(), std::env::temp_dir().canonicalize().unwrap().to_str().unwrap());
+        assert_eq!(
+            printed.trim(),
+            kode_base::paths::real_path(std::env::temp_dir()).unwrap().to_str().unwrap()
+        );
         for (command, expected) in [
             ("echo hush; exit 3", "exit status: 3"),
             ("yes hush", "more than 100 bytes"),
@@ -232,7 +235,7 @@ mod tests {
     #[tokio::test]
     async fn a_command_of_the_user_runs_where_no_workspace_is_a_part_of_it() {
         let printed = output_of("pwd -P", LONG, 4_096).await.unwrap();
-        let home = std::env::home_dir().unwrap().canonicalize().unwrap();
+        let home = kode_base::paths::real_path(std::env::home_dir().unwrap()).unwrap();
         assert_eq!(printed.trim(), home.to_str().unwrap());
     }
 

@@ -9,12 +9,13 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::*;
 use kode_base::ids::TaskId;
+use kode_base::paths::real_path;
 
 const LONG: Duration = Duration::from_secs(60);
 
 fn shell() -> (tempfile::TempDir, Shell) {
     let folder = tempfile::tempdir().unwrap();
-    let cwd = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+    let cwd = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
     (folder, Shell::new(cwd))
 }
 

@@ -5,6 +5,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
+use kode_base::paths::real_path;
 
 struct Rig {
     _folder: TempDir,
@@ -17,7 +18,7 @@ impl Rig {
     /// A repository with one commit, in a folder whose name has to be quoted.
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let root = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
         let (top, worktrees) = (root.join("it's"), root.join("worktrees"));
         fs::create_dir(top.as_path()).unwrap();
         fs::write(top.join("a.txt").as_path(), "a\n").unwrap();

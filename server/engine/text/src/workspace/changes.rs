@@ -21,7 +21,7 @@ use crate::workspace::reads::Reads;
 use crate::workspace::unsaved::AgentChanges;
 use crate::workspace::watch::TargetWatch;
 use crate::workspace::{OpenText, Portion, ReadError, Workspace};
-use kode_base::paths::{AbsPath, Target};
+use kode_base::paths::{AbsPath, Target, real_path};
 use kode_base::reminder;
 
 /// The most files checked when a turn begins: those used last.
@@ -346,7 +346,7 @@ impl OpenDocuments {
         let documents = host.documents();
         let places = || documents.iter().enumerate();
         let real = |(place, document): (usize, &DocumentSnapshot)| {
-            Some((std::fs::canonicalize(document.path.as_ref()?).ok()?, place))
+            Some((real_path(document.path.as_ref()?).ok()?, place))
         };
         Self {
             by_target: places().map(|(place, document)| (document.target(), place)).collect(),
@@ -359,7 +359,7 @@ impl OpenDocuments {
         let by_real_path = || {
             // Following links costs more than a look; without documents there is nothing to find.
             let path = target.file().filter(|_| !self.documents.is_empty())?;
-            self.by_real_path.get(&std::fs::canonicalize(path).ok()?)
+            self.by_real_path.get(&real_path(path).ok()?)
         };
         let place = self.by_target.get(target).or_else(by_real_path)?;
         self.documents.get(*place)

@@ -20,7 +20,7 @@ use crate::workspace::error::BytesError;
 use crate::workspace::language::{DiagnosticsRequest, LanguageServers, ServerStart};
 use crate::workspace::watch::MAX_WATCHED_FOLDERS;
 use crate::workspace::{PathError, ReadError, RealPaths};
-use kode_base::paths::{AbsPath, Target};
+use kode_base::paths::{self, AbsPath, Target};
 use kode_base::{beneath, blocking, encoding};
 
 /// The largest file that is read as a whole.
@@ -344,9 +344,9 @@ impl Workspace {
             return None;
         }
         blocking(move || {
-            let real = std::fs::canonicalize(path.as_path()).ok()?;
+            let real = paths::real_path(path.as_path()).ok()?;
             documents.into_iter().find(|document| {
-                let opened = document.path.as_ref().and_then(|path| std::fs::canonicalize(path).ok());
+                let opened = document.path.as_ref().and_then(|path| paths::real_path(path).ok());
                 opened.is_some_and(|opened| opened == real)
             })
         })
@@ -471,7 +471,7 @@ pub(super) fn read_opened(
 /// When the path cannot be followed: no permission, a link to nothing (a write there would make a file at
 /// an unexamined place), links that go in circles.
 pub(super) fn real_path(path: &AbsPath) -> io::Result<AbsPath> {
-    let error = match std::fs::canonicalize(path) {
+    let error = match paths::real_path(path) {
         Ok(real) => return AbsPath::new(real).map_err(io::Error::other),
         Err(error) => error,
     };

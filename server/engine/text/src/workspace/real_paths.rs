@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn places_lead_where_the_system_says_whatever_links_and_gaps_are_on_the_way() {
         let folder = tempfile::tempdir().unwrap();
-        let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let root = AbsPath::new(kode_base::paths::real_path(folder.path()).unwrap()).unwrap();
         fs::create_dir_all(root.join("real/deep").as_path()).unwrap();
         for file in ["real/a", "real/deep/b"] {
             fs::write(root.join(file).as_path(), "").unwrap();

@@ -19,7 +19,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use crate::workspace::WatchReport;
 use crate::workspace::changes::Tracker;
 use kode_base::folder_watch::FolderWatch;
-use kode_base::paths::{AbsPath, Target};
+use kode_base::paths::{AbsPath, Target, real_path};
 use kode_base::watch::{Burst, BurstState};
 
 /// The most folders one session watches.
@@ -351,9 +351,9 @@ enum Obstacle {
 /// The paths, without links in their folders, by which events name a file: its own, and that of the file it links
 /// to. None when its folder is missing.
 fn places(file: &AbsPath) -> Vec<PathBuf> {
-    let folder = file.parent().and_then(|folder| std::fs::canonicalize(folder).ok());
+    let folder = file.parent().and_then(|folder| real_path(folder).ok());
     let named = folder.zip(file.as_path().file_name()).map(|(folder, name)| folder.join(name));
-    let real = std::fs::canonicalize(file).ok().filter(|real| Some(real) != named.as_ref());
+    let real = real_path(file).ok().filter(|real| Some(real) != named.as_ref());
     named.into_iter().chain(real).collect()
 }
 

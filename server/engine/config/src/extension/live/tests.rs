@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::*;
+use kode_base::paths::real_path;
 
 struct Bench {
     _folder: tempfile::TempDir,
@@ -14,7 +15,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let top = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+        let top = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
         let (root, home) = (top.join("w"), top.join("home"));
         for folder in [&root, &home] {
             fs::create_dir(folder.as_path()).unwrap();

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::extension::front_matter;
 use crate::extension::places::ExtensionOrigin;
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 use kode_permission::rules::ProblemSeverity;
 
 const FILE: &str = "\
@@ -66,7 +66,7 @@ fn what_is_no_object_of_events_or_too_long_is_reported_and_never_runs() {
 #[test]
 fn a_project_s_hooks_need_approval_of_their_text_and_of_the_scripts_they_name() {
     let folder = tempfile::tempdir().unwrap();
-    let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap();
+    let root = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
     assert_eq!(read(FILE, ExtensionOrigin::User, &root).unwrap().trust_requests(), []);
     let hooks = read(FILE, ExtensionOrigin::Project, &root).unwrap();
     let trust_request = || {

@@ -24,6 +24,7 @@ use rustix::fs::{
 use serde::{Deserialize, Serialize};
 
 use kode_base::beneath;
+use kode_base::paths::real_path;
 
 /// The folder for them in the product's state.
 const FOLDER: &str = "set-aside";
@@ -153,7 +154,7 @@ impl Quarantine {
         fs::DirBuilder::new().recursive(true).mode(PRIVATE).create(&self.folder)?;
         self.sweep();
         let item = tempfile::Builder::new().prefix("item-").rand_bytes(12).tempdir_in(&self.folder)?;
-        item.keep().canonicalize()
+        real_path(item.keep())
     }
 
     fn sweep(&self) {
@@ -346,7 +347,7 @@ mod tests {
 
     fn fixture() -> (tempfile::TempDir, PathBuf, Quarantine) {
         let folder = tempfile::tempdir().unwrap();
-        let base = folder.path().canonicalize().unwrap();
+        let base = real_path(folder.path()).unwrap();
         fs::create_dir_all(base.join("w/.vscode")).unwrap();
         fs::write(base.join("w/.vscode/tasks.json"), "evil").unwrap();
         symlink("/etc/passwd", base.join("w/.vscode/link")).unwrap();

@@ -11,6 +11,7 @@ use kode_base::regular;
 use super::stamp::InodeStamp;
 use super::survey::folded;
 use crate::plain_git::WRITING_HOOKS;
+use kode_base::paths::real_path;
 
 /// How many settings files one includes after the other are read; git stops there as well.
 const MAX_DEPTH: usize = 10;
@@ -96,7 +97,7 @@ impl NamedPaths {
     /// Whether a file is one of these, or lies in a folder that git obeys. Hooks among the files of the workspace do not make
     /// all of it obeyed.
     pub(super) fn covers(&self, file: &Path, worktree: &Path) -> bool {
-        let resolved = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| folded(path));
+        let resolved = |path: &PathBuf| real_path(path).unwrap_or_else(|_| folded(path));
         let obeys = |path: &PathBuf| {
             let path = resolved(path);
             let holds_workspace = worktree.starts_with(&path);
@@ -225,7 +226,7 @@ mod tests {
 
     fn named(files: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();
-        let base = folder.path().canonicalize().unwrap();
+        let base = real_path(folder.path()).unwrap();
         for (file, text) in files {
             fs::create_dir_all(base.join(file).parent().unwrap()).unwrap();
             fs::write(base.join(file), text).unwrap();

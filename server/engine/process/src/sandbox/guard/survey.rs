@@ -20,6 +20,7 @@ use kode_base::{beneath, regular};
 
 use super::repository::{self, EntryRole, OF_BARE};
 use super::settings::{NamedPaths, SettingsPlace, hooks};
+use kode_base::paths::real_path;
 
 /// The entries that make a folder a repository without a `.git`.
 const HEAD: &str = "HEAD";
@@ -327,7 +328,7 @@ impl GuardSurvey {
 
     fn take_named(&mut self, named: &NamedPaths, worktree: &Path, ground: &GuardScope) {
         for path in &named.obeyed {
-            let path = path.canonicalize().unwrap_or_else(|_| folded(path));
+            let path = real_path(path).unwrap_or_else(|_| folded(path));
             // Hooks that lie among the files of the workspace: the files around them are not git's.
             if worktree.starts_with(&path) {
                 hooks().for_each(|hook| self.take_or_await(&path.join(hook), ground));
@@ -336,7 +337,7 @@ impl GuardSurvey {
             }
         }
         for path in &named.programs {
-            match path.canonicalize() {
+            match real_path(path) {
                 Ok(path) if path.is_file() && ground.is_within(&path) => self.take(&path),
                 Ok(_) => {}
                 // A word of a command line is a file only where it looks like one.
@@ -361,7 +362,7 @@ impl GuardSurvey {
 
     /// Enters a path if something is there, with its folder resolved: a link found above it later was put there.
     fn take(&mut self, path: &Path) {
-        let Some(folder) = path.parent().and_then(|folder| folder.canonicalize().ok()) else { return };
+        let Some(folder) = path.parent().and_then(|folder| real_path(folder).ok()) else { return };
         let path = folder.join(path.file_name().unwrap_or_default());
         let Ok(metadata) = std::fs::symlink_metadata(&path) else { return };
         let guarded = if metadata.is_symlink() {
@@ -650,7 +651,7 @@ impl SurveyWalk<'_> {
         self.survey.take(path);
         let Some(folder) = pointed_to(path) else { return };
         let common = regular::read_text(&folder.join(COMMON), MAX_POINTER).ok();
-        let common = common.and_then(|common| folder.join(common.trim_end()).canonicalize().ok());
+        let common = common.and_then(|common| real_path(folder.join(common.trim_end())).ok());
         self.survey.worktrees.insert(worktree, common.clone().unwrap_or_else(|| folder.clone()));
         for folder in [Some(folder), common].into_iter().flatten() {
             if self.ground.scope.is_within(&folder) && !self.survey.repositories.contains(&folder) {
@@ -693,17 +694,17 @@ pub(super) fn is_of_bare(name: &OsStr) -> bool {
 pub(super) fn common_folder(path: &Path) -> Option<PathBuf> {
     let folder = pointed_to(path)?;
     let common = regular::read_text(&folder.join(COMMON), MAX_POINTER).ok();
-    common.and_then(|common| folder.join(common.trim_end()).canonicalize().ok()).or(Some(folder))
+    common.and_then(|common| real_path(folder.join(common.trim_end())).ok()).or(Some(folder))
 }
 
 /// The folder a `.git` file or link points to, resolved.
 pub(super) fn pointed_to(path: &Path) -> Option<PathBuf> {
     if path.is_dir() {
-        return path.canonicalize().ok();
+        return real_path(path).ok();
     }
     let text = regular::read_text(path, MAX_POINTER).ok()?;
     let folder = text.strip_prefix("gitdir:")?.trim();
-    path.parent()?.join(folder).canonicalize().ok()
+    real_path(path.parent()?.join(folder)).ok()
 }
 
 /// Whether a word that represents a file that is not there is likely to be one: it names a folder as well.
@@ -713,7 +714,7 @@ fn looks_like_file(path: &Path, worktree: &Path) -> bool {
 
 /// A path with its dots folded, for one that is not there.
 pub(super) fn folded(path: &Path) -> PathBuf {
-    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    let folder = path.parent().and_then(|folder| real_path(folder).ok());
     match (folder, path.file_name()) {
         (Some(folder), Some(name)) => folder.join(name),
         _ => kode_base::paths::AbsPath::new(path).map_or_else(|_| path.to_path_buf(), PathBuf::from),

@@ -13,7 +13,7 @@ use super::{
     FileGuard, GuardScope, GuardSnapshot, GuardSurvey, GuardedPath, LeaseKind, Quarantine, obeyed_by_git,
 };
 use crate::sandbox::{GuardReport, RestoredPath};
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 
 struct Fixture {
     _folder: TempDir,
@@ -23,7 +23,7 @@ struct Fixture {
 
 fn fixture(files: &[&str]) -> Fixture {
     let folder = tempfile::tempdir().unwrap();
-    let base = folder.path().canonicalize().unwrap();
+    let base = real_path(folder.path()).unwrap();
     let root = base.join("root");
     fs::create_dir(&root).unwrap();
     let fixture = Fixture { _folder: folder, base, root };

@@ -34,7 +34,7 @@ use super::{
 use crate::sandbox::guard::{GuardManifest, GuardSnapshot, GuardSurvey, Quarantine, settle_alone};
 use crate::sandbox::policy::HelperRequest;
 use crate::sandbox::{GuardReport, HelperReport, InputMode, SandboxKind, SandboxPolicy, StartFailure, keeps};
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 
 /// How long a command has that was asked to end. The engine waits a little longer before it kills this process.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -96,7 +96,7 @@ struct HelperFront<'a> {
 impl<'a> HelperFront<'a> {
     fn new(request: &'a HelperRequest) -> io::Result<Self> {
         let policy = &request.policy;
-        let control = request.control.as_path().canonicalize()?;
+        let control = real_path(request.control.as_path())?;
         let places = PolicyPaths::of(policy)?;
         if places.is_writable(&control) {
             return Err(io::Error::other("the folder of the helper is one the command may write in"));

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use crate::sandbox::SandboxPolicy;
 use crate::sandbox::guard::{GuardScope, GuardSurvey, GuardedPath};
+use kode_base::paths::real_path;
 
 /// Folders of the system that can never be made writable.
 const NEVER_WRITABLE: [&str; 4] = ["/", "/proc", "/dev", "/sys"];
@@ -38,7 +39,7 @@ impl PolicyPaths {
     pub(super) fn of(policy: &SandboxPolicy) -> io::Result<Self> {
         let writable = policy.writable.iter().map(|folder| writable(folder.as_path()));
         let resolve = |paths: &[kode_base::paths::AbsPath]| {
-            paths.iter().filter_map(|path| path.as_path().canonicalize().ok()).collect::<Vec<_>>()
+            paths.iter().filter_map(|path| real_path(path.as_path()).ok()).collect::<Vec<_>>()
         };
         let mut hidden = resolve(&policy.hidden);
         hidden.sort();
@@ -53,7 +54,7 @@ impl PolicyPaths {
                 .collect(),
             hidden,
             read_only: resolve(&policy.read_only),
-            home: policy.home.as_ref().and_then(|home| home.as_path().canonicalize().ok()),
+            home: policy.home.as_ref().and_then(|home| real_path(home.as_path()).ok()),
         })
     }
 
@@ -98,7 +99,7 @@ impl PolicyPaths {
     pub(super) fn link_targets(&self, survey: &GuardSurvey) -> Vec<PathBuf> {
         let links = survey.found.iter().filter(|(_, guarded)| matches!(guarded, GuardedPath::Link(_)));
         let targets = links.filter(|(path, _)| survey.holds_target(path));
-        let targets = targets.filter_map(|(path, _)| path.canonicalize().ok());
+        let targets = targets.filter_map(|(path, _)| real_path(path).ok());
         targets.filter(|target| self.is_in_a_root(target)).collect()
     }
 
@@ -123,7 +124,7 @@ fn writable_scratch(policy: &SandboxPolicy) -> io::Result<PathBuf> {
 
 fn writable(folder: &Path) -> io::Result<PathBuf> {
     let named = |error| io::Error::new(io::Error::kind(&error), format!("{}: {error}", folder.display()));
-    let resolved = folder.canonicalize().map_err(named)?;
+    let resolved = real_path(folder).map_err(named)?;
     if !resolved.is_dir() {
         return Err(named(io::ErrorKind::NotADirectory.into()));
     }

@@ -12,7 +12,7 @@ use crate::shell_change::{FileImage, NotKeptReason};
 use crate::workspace::shadow::tree::is_missing;
 use crate::workspace::shadow::walk::Stat;
 use kode_base::anchor::{Anchor, EntryType};
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, real_path};
 use kode_base::vcs::is_vcs_folder;
 use kode_journal::{BlobId, Blobs};
 
@@ -146,7 +146,7 @@ impl FileRestore<'_> {
     /// Where the file is by its workspace folder, of which alone links are followed.
     fn real(&self) -> Result<PathBuf, RestoreError> {
         let (root, beneath) = self.in_root()?;
-        Ok(std::fs::canonicalize(root).map_err(|error| self.io(error))?.join(beneath))
+        Ok(real_path(root).map_err(|error| self.io(error))?.join(beneath))
     }
 
     /// Whether the image equals the content at the path.
@@ -267,7 +267,7 @@ fn real_place(roots: &[AbsPath], path: &AbsPath) -> io::Result<PathBuf> {
     let root = roots.iter().map(AbsPath::as_path).find(|root| path.starts_with(root) && path != *root);
     let folder = root.or(path.parent()).unwrap_or(path);
     let beneath = path.strip_prefix(folder).map_err(io::Error::other)?;
-    Ok(std::fs::canonicalize(folder)?.join(beneath))
+    Ok(real_path(folder)?.join(beneath))
 }
 
 /// The mode bits of a file that is no link.

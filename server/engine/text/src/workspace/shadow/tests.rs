@@ -14,6 +14,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
+use kode_base::paths::real_path;
 
 struct Fixture {
     shadow: Shadow,
@@ -35,7 +36,7 @@ impl Fixture {
 
     fn with(limits: ShadowLimits) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let root = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap().join("ws");
+        let root = AbsPath::new(real_path(folder.path()).unwrap()).unwrap().join("ws");
         fs::create_dir(&root).unwrap();
         let blobs = Blobs::new(folder.path().join("session/blobs"));
         Self { shadow: Shadow::new(vec![root.clone()], blobs, limits), root, folder }

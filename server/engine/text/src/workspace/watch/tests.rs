@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::testing::{Rig, read};
 use crate::workspace::{ChangeAuthor, Freshness, WatchReport, Workspace};
-use kode_base::paths::Target;
+use kode_base::paths::{Target, real_path};
 use kode_base::reminder;
 
 /// The reports to a session.
@@ -209,7 +209,7 @@ async fn a_folder_that_goes_and_comes_back_is_watched_again() {
 async fn the_end_of_an_older_folder_that_is_reported_late_costs_the_watch_of_the_new_one_nothing() {
     let (rig, mut reports) = rig(&["sub/a.txt"]).await;
     assert_eq!(settled(&rig, &mut reports).await, []);
-    let folder = std::fs::canonicalize(rig.path("sub")).unwrap();
+    let folder = real_path(rig.path("sub")).unwrap();
     let late = notify::Event::new(EventKind::Remove(RemoveKind::Folder)).add_path(folder);
     rig.workspace().tracker.watch.hear(&late);
     assert_eq!(settled(&rig, &mut reports).await, [], "nothing has happened");

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::unpack::tests::packed;
 use super::*;
+use kode_base::paths::real_path;
 use kode_testing::web::{Answer, Server};
 
 /// A registry with one package, `tidy`, in these versions.
@@ -38,7 +39,7 @@ async fn registry(versions: &[&str], spoil: impl Fn(&mut Value), bytes: Vec<u8>)
 
 async fn fetched(server: &Server, wanted: Option<&str>) -> Result<(String, String), String> {
     let folder = tempfile::tempdir().unwrap();
-    let into = AbsPath::new(folder.path().canonicalize().unwrap()).unwrap().join("fetched");
+    let into = AbsPath::new(real_path(folder.path()).unwrap()).unwrap().join("fetched");
     let version =
         fetch("tidy", wanted, Some(&server.url("")), &into).await.map_err(|error| error.to_string())?;
     Ok((version, std::fs::read_to_string(into.join("plugin.txt").as_path()).unwrap()))
