@@ -254,3 +254,19 @@ fn a_server_that_is_killed_during_a_check_leaves_the_goal_active() {
     assert_eq!(session.run("carry on")["stopReason"], "end_turn");
     assert_eq!(session.snapshot()["goal"]["state"], "met");
 }
+
+#[test]
+fn a_check_that_the_user_stops_counts_as_none_and_is_made_again() {
+    let project = Project::new(&Script::default().otherwise([say("Done.")]));
+    let client = project.open();
+    let session = session(&client);
+    let turn = session.prompt("/goal --check 'test -f began || { touch began; sleep 600; }' Do it");
+    wait_for_file(&project.path("began"));
+    session.call("agent/turn/cancel", json!({}));
+    assert_eq!(session.wait_done(&turn)["stopReason"], "cancelled");
+    let goal = session.snapshot()["goal"].clone();
+    assert_eq!((&goal["state"], &goal["rounds"]), (&json!("active"), &json!(0)), "{goal}");
+    assert_eq!(session.run("carry on")["stopReason"], "end_turn");
+    let goal = session.snapshot()["goal"].clone();
+    assert_eq!((&goal["state"], &goal["rounds"]), (&json!("met"), &json!(1)), "{goal}");
+}

@@ -36,6 +36,8 @@ pub(crate) const CHAT: &str = "chat";
 pub(crate) const EXECUTE_TOOL: &str = "execute_tool";
 /// The span of a permission prompt.
 pub(crate) const WAIT_FOR_PERMISSION: &str = "wait_for_permission";
+/// The span of a question to the user.
+pub(crate) const WAIT_FOR_ANSWER: &str = "wait_for_answer";
 /// The event of a model call that is tried again.
 pub(crate) const MODEL_RETRY: &str = "kode.model.retry";
 
@@ -62,6 +64,8 @@ pub(crate) const TOOL_CALLS: &str = "kode.turn.tool_calls";
 pub(crate) const COST_USD: &str = "kode.cost.usd";
 pub(crate) const PERMISSION_OUTCOME: &str = "kode.permission.outcome";
 pub(crate) const PERMISSION_SCOPE: &str = "kode.permission.scope";
+pub(crate) const QUESTION_KIND: &str = "kode.question.kind";
+pub(crate) const QUESTION_OUTCOME: &str = "kode.question.outcome";
 pub(crate) const RETRY_ATTEMPT: &str = "kode.model.attempt";
 pub(crate) const DECISION: &str = "decision";
 

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
-use kode_base::ids::{AgentId, CallId, PermissionId, SessionId, TurnId};
+use kode_base::ids::{AgentId, CallId, PermissionId, QuestionId, SessionId, TurnId};
+use kode_base::question::{Question, QuestionResolution};
 use kode_record::event::{Event, EventRecord, Item, ItemBody, ModelRetry, ToolCallItem, TurnEnd};
 use opentelemetry::trace::{SpanKind, Status, TraceContextExt, Tracer};
 use opentelemetry::{Context, KeyValue};
@@ -43,6 +44,8 @@ pub(crate) struct SessionSpans {
     calls: HashMap<CallId, Context>,
     /// Prompts that wait.
     prompts: HashMap<PermissionId, OpenPrompt>,
+    /// Questions that wait.
+    questions: HashMap<QuestionId, Context>,
 }
 
 struct OpenTurn {
@@ -72,7 +75,7 @@ struct ModelCall<'a> {
 impl SessionSpans {
     pub(crate) fn new(session: SessionId, sinks: Sinks) -> Self {
         let (agents, calls, prompts) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { session, sinks, turn: None, agents, calls, prompts }
+        Self { session, sinks, turn: None, agents, calls, prompts, questions: HashMap::new() }
     }
 
     /// Follows one event.
@@ -127,6 +130,8 @@ impl SessionSpans {
                 let (outcome, scope) = (name_of(&decision.outcome), name_of(&decision.scope));
                 self.end_prompt(&decision.id, outcome, scope, at);
             }
+            Event::QuestionAsked { question } => self.begin_question(question, at),
+            Event::QuestionAnswered { resolved } => self.end_question(resolved, at),
             Event::SubagentStarted { agent, call, kind, .. } => self.begin_agent(agent, call, kind, at),
             Event::SubagentEnded { agent, ok, usage, .. } => {
                 let tokens = (usage.prompt_tokens(), usage.output_tokens);
@@ -151,10 +156,11 @@ impl SessionSpans {
     /// Ends what is open: the session has ended, or events were missed.
     pub(crate) fn close(&mut self, at: Timestamp) {
         let prompts = self.prompts.drain().map(|(_, prompt)| prompt.span);
+        let questions = self.questions.drain().map(|(_, question)| question);
         let calls = self.calls.drain().map(|(_, call)| call);
         let agents = self.agents.drain().map(|(_, agent)| agent);
         let turn = self.turn.take().map(|turn| turn.span);
-        prompts.chain(calls).chain(agents).chain(turn).for_each(|span| end(&span, at));
+        prompts.chain(questions).chain(calls).chain(agents).chain(turn).for_each(|span| end(&span, at));
     }
 
     fn begin(&self, name: String, parent: &Context, attributes: Vec<KeyValue>, at: Timestamp) -> Context {
@@ -299,6 +305,23 @@ impl SessionSpans {
         span.set_attribute(KeyValue::new(names::PERMISSION_SCOPE, scope));
         self.sinks.instruments.waited(waited, outcome);
         end(&prompt.span, at);
+    }
+
+    /// A question is in the call that asks it, or in the turn.
+    fn begin_question(&mut self, question: &Question, at: Timestamp) {
+        let call = question.call.as_ref().and_then(|call| self.calls.get(call)).cloned();
+        let parent = call.unwrap_or_else(|| self.parent(None));
+        let attributes = vec![KeyValue::new(names::QUESTION_KIND, name_of(&question.draft.kind))];
+        let span = self.begin(names::WAIT_FOR_ANSWER.to_owned(), &parent, attributes, at);
+        if let Some(earlier) = self.questions.insert(question.id.clone(), span) {
+            end(&earlier, at);
+        }
+    }
+
+    fn end_question(&mut self, resolved: &QuestionResolution, at: Timestamp) {
+        let Some(open) = self.questions.remove(&resolved.id) else { return };
+        open.span().set_attribute(KeyValue::new(names::QUESTION_OUTCOME, name_of(&resolved.outcome)));
+        end(&open, at);
     }
 
     fn begin_agent(&mut self, agent: &AgentId, call: &CallId, kind: &str, at: Timestamp) {

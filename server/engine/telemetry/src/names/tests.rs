@@ -53,7 +53,7 @@ fn names_in_prometheus_are_those_of_the_metrics() {
 
 #[test]
 fn spans_metrics_and_attributes_are_documented() {
-    let spans = [INVOKE_AGENT, CHAT, EXECUTE_TOOL, WAIT_FOR_PERMISSION, MODEL_RETRY];
+    let spans = [INVOKE_AGENT, CHAT, EXECUTE_TOOL, WAIT_FOR_PERMISSION, WAIT_FOR_ANSWER, MODEL_RETRY];
     let attributes = [
         OPERATION,
         AGENT_NAME,
@@ -72,6 +72,8 @@ fn spans_metrics_and_attributes_are_documented() {
         COST_USD,
         PERMISSION_OUTCOME,
         PERMISSION_SCOPE,
+        QUESTION_KIND,
+        QUESTION_OUTCOME,
         INPUT_MESSAGES,
         OUTPUT_MESSAGES,
         TOOL_ARGUMENTS,

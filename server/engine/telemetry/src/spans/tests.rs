@@ -285,6 +285,34 @@ fn a_prompt_waits_in_a_span_and_a_metric() {
 }
 
 #[test]
+fn a_question_waits_in_a_span_of_its_call_without_a_word_of_it() {
+    let mut bench = bench(false);
+    let turn = TurnId::generate();
+    bench.event(0, Event::TurnStarted { turn: turn.clone() });
+    let (item, call) = call_item(&turn, None, Some(ToolKind::ReadOnly), 1);
+    bench.event(1, Event::ToolStart { item });
+    for (id, call, ms) in [("question_1", Some(&call), 5), ("question_2", None, 6)] {
+        let question = json!({
+            "id": id, "call": call, "kind": "choice", "timestamp": at(ms),
+            "questions": [{ "question": "hunter1", "header": "hunter2", "options": [], "multiSelect": false }],
+        });
+        let question = Box::new(serde_json::from_value(question).unwrap());
+        bench.event(ms, Event::QuestionAsked { question });
+    }
+    let resolved = json!({ "id": "question_1", "call": call, "outcome": "answered", "by": "hunter3", "feedback": "hunter4" });
+    bench.event(1_005, Event::QuestionAnswered { resolved: serde_json::from_value(resolved).unwrap() });
+    let spans = bench.spans();
+    let span = &spans["wait_for_answer"];
+    assert_eq!((took(span), attributes(span)[names::QUESTION_OUTCOME].as_str()), (1_000, "answered"));
+    assert_eq!(attributes(span)[names::QUESTION_KIND], "choice");
+    assert!(!format!("{spans:?}").contains("hunter"));
+    bench.spans.close(at(2_000));
+    let ended = bench.exported.get_finished_spans().unwrap();
+    let waits: Vec<_> = ended.iter().filter(|span| span.name == "wait_for_answer").collect();
+    assert_eq!(waits.len(), 2, "the end leaves none open");
+}
+
+#[test]
 fn providers_have_the_names_of_the_conventions() {
     let names = ["anthropic", "openai", "openai-responses", "vertex", "bedrock", "azure", "gemini", ""];
     let mapped = [
