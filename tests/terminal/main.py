@@ -212,7 +212,7 @@ def _(world: Terminal) -> None:
     world.shows("> /compact")
     world.press("C-u")
     world.enter("/help")
-    world.shows("/compact")
+    world.shows("/worktree")
     world.ready()
     world.press("C-d")
     world.shows("kode-ls chat -c")

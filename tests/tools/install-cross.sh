@@ -4,8 +4,8 @@
 #   tests/tools/install-cross.sh [WHAT...]
 #
 # WHAT, any number of:
-#   check:TRIPLE   the standard library of TRIPLE as metadata, enough for `cargo check` and `cargo clippy`; a stub stands
-#                  for the C compiler
+#   check:TRIPLE   the standard library of TRIPLE as metadata, enough for `cargo check` and `cargo clippy`, with a stub
+#                  as the C compiler
 #   TRIPLE         the whole standard library with a C compiler and a linker, for `cargo build`: x86_64-pc-windows-gnu,
 #                  x86_64-unknown-linux-musl and aarch64-unknown-linux-musl
 #   wine           runs programs for x86_64-pc-windows-gnu
@@ -36,7 +36,7 @@ command -v apt-get >/dev/null || fail 'takes the compilers from Debian, and ther
 prefix=$tools/cross
 zig_version=0.15.2
 mkdir -p "$prefix/bin"
-# What cargo builds here must not depend on what the caller builds.
+# The builds here must not depend on those of the caller.
 export LC_ALL=C CARGO_BUILD_JOBS=${CARGO_BUILD_JOBS:-1}
 unset RUSTFLAGS RUSTC RUSTC_WRAPPER CARGO_BUILD_TARGET CARGO_TARGET_DIR LD_LIBRARY_PATH RUSTUP_TOOLCHAIN
 slow() { nice -n 15 "$@"; }
@@ -211,7 +211,7 @@ standard_library() {
   echo "$kind $version" >"$folder/.complete"
 }
 
-# -- what runs the programs ------------------------------------------------------------------------------------------
+# -- running the programs ----------------------------------------------------------------------------------------------
 
 wine=$prefix/wine
 wine() {
@@ -271,7 +271,7 @@ qemu() {
   echo 1 >"$qemu/.complete"
 }
 
-# -- what was asked for ----------------------------------------------------------------------------------------------
+# -- the arguments -----------------------------------------------------------------------------------------------------
 
 stubs
 for what; do
