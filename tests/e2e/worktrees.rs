@@ -6,24 +6,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use kode_e2e::{Project, Script, Session, Step, call, say};
+use kode_e2e::{Project, Script, Session, Step, call, git, say};
 use serde_json::{Value, json};
 
 /// A type of agent that works in a worktree.
 const APART: &str =
     "---\nname: apart\ndescription: Works apart.\nisolation: worktree\n---\nYou work apart.\n";
-
-/// Runs git in a folder.
-fn git(folder: &Path, arguments: &[&str]) -> String {
-    let output = std::process::Command::new("git")
-        .args(["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main"])
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
 
 /// A project with a commit, a change that is not committed, and the type of agent.
 fn repository(script: &Script) -> Project {

@@ -35,7 +35,7 @@ pub use editor::{Act, Editor, Policy, ReceivedEdit, SaveReason, Typing, Writer};
 pub use model::{ScriptedModel, results_of, text_of};
 pub use position::{Encoding, offset_of, position_of};
 pub use process::{Output, Process, run, run_program};
-pub use project::{Project, copy_folder};
+pub use project::{Project, copy_folder, git};
 pub use rotel::Rotel;
 pub use script::{Script, Step, call, say, step, summarize};
 pub use session::Session;

@@ -188,3 +188,18 @@ pub fn copy_folder(from: &Path, to: &Path) {
 fn show_kept(folder: &Path) {
     eprintln!("the project stays in {}", folder.display());
 }
+
+/// The output of git in a folder, with a name for commits.
+///
+/// # Panics
+/// When git fails.
+pub fn git(folder: &Path, arguments: &[&str]) -> String {
+    let output = std::process::Command::new("git")
+        .args(["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main"])
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("git is there");
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("git writes text")
+}

@@ -155,17 +155,24 @@ commands.close = {
   end,
 }
 
+--- Starts a conversation and opens it.
+---@param text string Its first prompt; none if empty.
+---@param how? kode.NewSessionParams
+local function begin(text, how)
+  connection():new_session(function(session)
+    local surface = surface_of.all()[session.id]
+    surface_of.use(surface)
+    require('kode.layout').open(surface)
+    if text ~= '' then
+      surface:send(text)
+    end
+  end, nil, how)
+end
+
 commands.new = {
   text = 'start a new conversation',
   run = function(call)
-    connection():new_session(function(session)
-      local surface = surface_of.all()[session.id]
-      surface_of.use(surface)
-      require('kode.layout').open(surface)
-      if call.text ~= '' then
-        surface:send(call.text)
-      end
-    end)
+    begin(call.text)
   end,
 }
 
@@ -179,14 +186,7 @@ commands.worktree = {
         surface:send(vim.trim('/worktree ' .. call.text))
       end)
     end
-    connection():new_session(function(session)
-      local surface = surface_of.all()[session.id]
-      surface_of.use(surface)
-      require('kode.layout').open(surface)
-      if rest ~= '' then
-        surface:send(rest)
-      end
-    end, nil, { worktree = true })
+    begin(rest, { worktree = true })
   end,
 }
 

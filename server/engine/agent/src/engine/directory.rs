@@ -7,7 +7,7 @@ use crate::hooks::StartSource;
 use crate::session::Session;
 use crate::session::directory::SessionDirectory;
 use crate::sessions::{ListSessions, SessionSummary, WorkspaceFilter};
-use crate::state::config::ConfigChange;
+use crate::state::config::{ConfigChange, SessionConfig};
 use crate::transfer::ForkPoint;
 use kode_base::blocking;
 use kode_base::ids::SessionId;
@@ -22,29 +22,25 @@ impl SessionDirectory for Engine {
             let state = session.core().state();
             (state.config.clone(), state.worktree.clone())
         };
-        let (mode, model) = (Some(config.mode), Some(config.model));
+        let (mode, model) = (Some(config.mode), Some(config.model.clone()));
         let begun = self.begin_session(
             SessionId::generate(),
             NewSession { roots: session.roots(), mode, model },
             worktree,
         );
         let begun = begun.map_err(|error| error.to_string())?;
-        let (effort, output_style) = (Some(config.effort), Some(config.output_style));
-        let sandbox = Some(config.sandbox);
-        begun.configure(ConfigChange { effort, output_style, sandbox, ..ConfigChange::default() });
+        configure_like(&begun, config);
         begun.hooks().begin_as(StartSource::Clear);
         Ok(begun.id().clone())
     }
 
     async fn begin_in_worktree(&self, session: &Session) -> Result<SessionId, String> {
         let config = session.core().state().config.clone();
-        let (mode, model) = (Some(config.mode), Some(config.model));
+        let (mode, model) = (Some(config.mode), Some(config.model.clone()));
         let new = NewSession { roots: session.roots(), mode, model };
         let begun = self.new_session_in_worktree(new, &session.core().cancel_token()).await;
         let begun = begun.map_err(|error| error.to_string())?;
-        let (effort, output_style) = (Some(config.effort), Some(config.output_style));
-        let sandbox = Some(config.sandbox);
-        begun.configure(ConfigChange { effort, output_style, sandbox, ..ConfigChange::default() });
+        configure_like(&begun, config);
         Ok(begun.id().clone())
     }
 
@@ -71,4 +67,11 @@ impl SessionDirectory for Engine {
         let exported = self.export_session(&session.roots(), session.id()).await;
         Ok(exported.map_err(|error| error.to_string())?.markdown())
     }
+}
+
+/// Gives a session the effort, the style and the sandbox profile of another; it has begun with the other's mode and model.
+fn configure_like(begun: &Session, config: SessionConfig) {
+    let SessionConfig { effort, output_style, sandbox, .. } = config;
+    let (effort, output_style, sandbox) = (Some(effort), Some(output_style), Some(sandbox));
+    begun.configure(ConfigChange { effort, output_style, sandbox, ..ConfigChange::default() });
 }
