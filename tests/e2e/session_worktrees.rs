@@ -3,22 +3,10 @@
 //! Rule: the workspace is checked by its bytes, and the worktrees as git itself lists them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use kode_e2e::{Client, Project, Reply, Script, Session, call, say};
+use kode_e2e::{Client, Project, Reply, Script, Session, call, git, say};
 use serde_json::{Value, json};
-
-/// Runs git in a folder.
-fn git(folder: &Path, arguments: &[&str]) -> String {
-    let output = std::process::Command::new("git")
-        .args(["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main"])
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
 
 /// A project with a commit, and a change that is not committed.
 fn repository(script: &Script) -> Project {
@@ -259,4 +247,47 @@ fn a_run_in_a_script_leaves_its_work_in_a_worktree_and_continues_there() {
     run(&["--continue", "look"]);
     let results = project.model.last_results();
     assert!(results[0].0.contains("new"), "{results:?}");
+}
+
+#[test]
+fn a_merge_follows_no_link_out_of_the_workspace() {
+    let line = "rm sub && mkdir sub && echo new > sub/key && echo new > c.txt";
+    let script = Script::default().when("change", [call("Bash", json!({ "command": line })), say("done")]);
+    let project = repository(&script);
+    let outside = project.outside().join("outside");
+    fs::create_dir(&outside).unwrap();
+    std::os::unix::fs::symlink(&outside, project.workspace().join("sub")).unwrap();
+    git(&project.workspace(), &["add", "sub"]);
+    git(&project.workspace(), &["commit", "--quiet", "-m", "link"]);
+    let client = project.open();
+    let (session, _) = begin(&client, &json!({ "mode": "bypassPermissions" }));
+    session.run("change");
+    let (text, failed) = answer(&session, "/worktree merge");
+    assert!(
+        !failed && text.contains("`sub/key` is not merged: it leads out of the workspace folders"),
+        "{text}"
+    );
+    assert_eq!(project.read("c.txt"), "new\n");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "nothing is written behind the link");
+}
+
+#[test]
+fn without_a_sandbox_a_merge_runs_no_program_that_the_repository_names() {
+    let project = repository(&Script::default());
+    let home = project.outside().join("user");
+    fs::create_dir_all(home.join(".kode")).unwrap();
+    fs::write(home.join(".kode/settings.json"), r#"{ "sandbox": { "enabled": false } }"#).unwrap();
+    let client = project.start_as(&[], &[("HOME", home.to_str().unwrap())]);
+    client.initialize(kode_e2e::Offer::kode().params(&project.workspace()));
+    let (session, folder) = begin(&client, &json!({}));
+    let canary = project.outside().join("canary");
+    let filter = format!("touch {}; cat", canary.display());
+    git(&project.workspace(), &["config", "filter.trap.clean", &filter]);
+    fs::write(folder.join(".gitattributes"), "*.txt filter=trap\n").unwrap();
+    fs::write(folder.join("c.txt"), "new\n").unwrap();
+    for command in ["/worktree merge", "/worktree"] {
+        let (text, _) = answer(&session, command);
+        assert!(text.contains("name programs that git would run, and no sandbox holds them"), "{text}");
+    }
+    assert!(!canary.exists() && !project.workspace().join("c.txt").exists());
 }

@@ -622,16 +622,22 @@ impl Edits {
 
     /// Keeps the applied hunks of a target that was saved or committed: they need no review any more.
     pub(crate) fn keep_applied(&self, book: &mut EditBook, target: &Target) {
-        let applied = book.ledger.applied(target);
-        if applied.is_empty() {
+        let moves = book.ledger.applied(target).into_iter().map(|hunk| (hunk, HunkState::Kept)).collect();
+        self.keep(book, vec![(target.clone(), moves)]);
+    }
+
+    /// Enters that hunks are kept, by one act, and publishes it.
+    pub(crate) fn keep(&self, book: &mut EditBook, mut wanted: Vec<(Target, Vec<(HunkId, HunkState)>)>) {
+        wanted.retain(|(_, moves)| !moves.is_empty());
+        if wanted.is_empty() {
             return;
         }
         let id = ResolutionId::generate();
-        let moves: Vec<_> = applied.into_iter().map(|hunk| (hunk, HunkState::Kept)).collect();
-        let resolved = moves.iter().map(|(hunk, _)| hunk.clone()).collect();
-        let entry =
-            LedgerEntry::Moved { target: target.clone(), resolution: Some(id.clone()), reverts: None, moves };
-        self.enter(book, entry, None);
+        let resolved = wanted.iter().flat_map(|(_, moves)| moves).map(|(hunk, _)| hunk.clone()).collect();
+        for (target, moves) in wanted {
+            let entry = LedgerEntry::Moved { target, resolution: Some(id.clone()), reverts: None, moves };
+            self.enter(book, entry, None);
+        }
         let action = Some(ReviewAction::Keep);
         let outcome = ResolutionOutcome { id, action, resolved, conflicts: vec![], failed: vec![] };
         self.core.publish(Event::EditsResolved { outcome });

@@ -33,7 +33,7 @@ use kode_record::record::Record;
 use kode_text::workspace::Workspace;
 use kode_tool::Registry;
 
-pub(crate) use judge::{CallBounds, Judgment};
+pub(crate) use judge::{CallBounds, Judgment, resolved};
 pub use rules::ActiveRules;
 
 /// The gatekeeper of a session.

@@ -223,15 +223,24 @@ impl Worktree {
         shell: &Shell,
         sandbox: Option<&Arc<Sandbox>>,
     ) -> Result<WorktreeEnd, String> {
-        let folder = self.path.parent().ok_or_else(|| "it has no folder".to_owned())?;
-        let sandbox = sandbox.map(|sandbox| sandbox.writing_in(self.places_of_git(&folder), &[]));
-        let sandbox = sandbox.transpose().map_err(|error| error.to_string())?;
-        let sandbox = sandbox.map(|sandbox| Arc::new(sandbox.for_checkouts()));
-        let runner = GitRunner { shell, sandbox, limit: LIMIT };
+        let (runner, folder) = self.runner(shell, sandbox)?;
         match self.look(&runner).await? {
             WorktreeEnd::Removed => self.remove(&runner, &folder).await.map(|()| WorktreeEnd::Removed),
             kept => Ok(kept),
         }
+    }
+
+    /// Git with the rights to write in it and in git's own folder, and the folder that it is in.
+    fn runner<'a>(
+        &self,
+        shell: &'a Shell,
+        sandbox: Option<&Arc<Sandbox>>,
+    ) -> Result<(GitRunner<'a>, AbsPath), String> {
+        let folder = self.path.parent().ok_or_else(|| "it has no folder".to_owned())?;
+        let sandbox = sandbox.map(|sandbox| sandbox.writing_in(self.places_of_git(&folder), &[]));
+        let sandbox = sandbox.transpose().map_err(|error| error.to_string())?;
+        let sandbox = sandbox.map(|sandbox| Arc::new(sandbox.for_checkouts()));
+        Ok((GitRunner { shell, sandbox, limit: LIMIT }, folder))
     }
 
     /// The changes in it; [`WorktreeEnd::Removed`] where there are none.

@@ -1,28 +1,31 @@
 //! Taking the changes of a session's worktree over into the workspace.
 //!
-//! Rule: all files or none. The user's own changes in the workspace, saved or not, are merged with; where both changed the same
+//! Rule: a conflict in one file stops all. The user's own changes in the workspace, saved or not, are merged with; where both changed the same
 //! lines nothing is written. Merged files go the way of the agent's own changes: they are reviewed, undone and journaled so.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::edits::Edits;
 use crate::edits::resolve::wanted;
+use crate::gate::resolved;
+use kode_base::blocking;
 use kode_base::encoding::decode;
-use kode_base::ids::{CallId, ChangeId, ResolutionId, TurnId};
-use kode_base::paths::Target;
+use kode_base::ids::{CallId, ChangeId, TurnId};
+use kode_base::paths::{ResolvedPaths, Target};
 use kode_process::worktree::Worktree;
 use kode_process::worktree::changes::{ChangedFile, WorktreeChanges};
-use kode_record::event::Event;
-use kode_record::resolution::ResolutionOutcome;
 use kode_text::edit::diff::line_changes;
+use kode_text::edit::ledger::ChangeOrigin;
 use kode_text::edit::ledger::review::{HunkKind, ReviewAction, Selection};
-use kode_text::edit::ledger::{ChangeOrigin, LedgerEntry};
 use kode_text::edit::rebase::{Rebase, rebase};
 use kode_text::edit::{Author, ChangeSet, FileChange, FileRemoval, TextEdit};
-use kode_text::workspace::{ReadError, Workspace};
+use kode_text::workspace::real_paths::RealPaths;
+use kode_text::workspace::{ApplyError, ReadError, Workspace};
 
 /// The most conflicts that are listed.
 const LISTED: usize = 20;
@@ -47,6 +50,8 @@ pub(crate) enum MergeFailure {
     Unsaved(Vec<String>),
     /// A file cannot be read or written.
     Failed(String),
+    /// The system refused a file after others were changed.
+    Partial(String),
 }
 
 /// A file that changed in both.
@@ -72,7 +77,7 @@ impl fmt::Display for MergeFailure {
         match self {
             Self::Conflicts(conflicts) => {
                 formatter.write_str(
-                    "nothing was merged, because these files changed in the workspace as well:\n",
+                    "Nothing was merged, because these files changed in the workspace as well:\n",
                 )?;
                 for MergeConflict { path, reason } in conflicts.iter().take(LISTED) {
                     writeln!(formatter, "- `{path}`: {reason}")?;
@@ -88,10 +93,14 @@ impl fmt::Display for MergeFailure {
             }
             Self::Unsaved(paths) => write!(
                 formatter,
-                "nothing was merged, because files of the worktree are not saved in your editor: {}. Save them and merge again.",
+                "Nothing was merged, because files of the worktree are not saved in your editor: {}. Save them and merge again.",
                 paths.join(", ")
             ),
-            Self::Failed(reason) => write!(formatter, "nothing was merged: {reason}"),
+            Self::Failed(reason) => write!(formatter, "Nothing was merged: {reason}"),
+            Self::Partial(reason) => write!(
+                formatter,
+                "The merge broke off: {reason}\nThe changes before it are under review. Merge again when the cause is gone."
+            ),
         }
     }
 }
@@ -101,11 +110,11 @@ impl Edits {
     /// the worktree count as kept then.
     ///
     /// # Errors
-    /// [`MergeFailure`]; the workspace is as it was then.
+    /// [`MergeFailure`]; the workspace is as it was then, but for [`MergeFailure::Partial`].
     pub(crate) async fn merge_worktree(
         &self,
         worktree: &Worktree,
-        into: &Workspace,
+        into: &Arc<Workspace>,
         changes: &WorktreeChanges,
         cancel: &CancellationToken,
     ) -> Result<MergeReport, MergeFailure> {
@@ -120,8 +129,14 @@ impl Edits {
         }
         let mut report = MergeReport { left_out: changes.left_out.clone(), ..MergeReport::default() };
         let (mut files, mut removals, mut conflicts) = (Vec::new(), Vec::new(), Vec::new());
+        let target_of = |file: &ChangedFile| Target::File(worktree.of.join(&file.path));
+        let (inside, judged) = inside(into, changes.files.iter().map(target_of).collect()).await;
         for file in &changes.files {
-            let target = Target::File(worktree.of.join(&file.path));
+            let target = target_of(file);
+            if !inside.contains(&target) {
+                report.left_out.push((file.path.clone(), "it leads out of the workspace folders"));
+                continue;
+            }
             let path = into.display(&target);
             match plan(&target, file, into).await.map_err(|error| MergeFailure::Failed(error.to_string()))? {
                 FilePlan::Change(change) => files.push(change),
@@ -145,7 +160,7 @@ impl Edits {
             return Err(MergeFailure::Conflicts(conflicts));
         }
         if !report.merged.is_empty() {
-            self.write(into, files, removals, cancel).await?;
+            self.write((into, &judged), (files, removals), cancel).await?;
         }
         self.keep_in(worktree);
         self.core.sync().await;
@@ -154,9 +169,8 @@ impl Edits {
 
     async fn write(
         &self,
-        into: &Workspace,
-        files: Vec<FileChange>,
-        removals: Vec<FileRemoval>,
+        (into, judged): (&Workspace, &ResolvedPaths),
+        (files, removals): (Vec<FileChange>, Vec<FileRemoval>),
         cancel: &CancellationToken,
     ) -> Result<(), MergeFailure> {
         let turn = self.core.state().rewinds.newest_turn().cloned().unwrap_or_else(TurnId::generate);
@@ -164,8 +178,11 @@ impl Edits {
         let change = ChangeOrigin { id, turn, call, kind, permission: None };
         let (label, summary) = ("Kode: Merge the worktree".to_owned(), String::new());
         let set = ChangeSet { label, summary, files, removals, author: Author::User };
-        let applied = self.apply_change_in((into, &Default::default()), set, &change, &[], cancel).await;
-        applied.map(drop).map_err(|error| MergeFailure::Failed(error.to_string()))
+        let applied = self.apply_change_in((into, judged), set, &change, &[], cancel).await;
+        applied.map(drop).map_err(|error| match &error {
+            ApplyError::Partial { .. } => MergeFailure::Partial(error.to_string()),
+            _ => MergeFailure::Failed(error.to_string()),
+        })
     }
 
     /// Keeps all changes in the worktree: they are reviewed in the workspace.
@@ -174,23 +191,25 @@ impl Edits {
         let is_in = |target: &Target| target.file().is_some_and(|path| path.is_within(&worktree.path));
         let selected =
             book.ledger.select(&Selection::Session).into_iter().filter(|(target, _)| is_in(target));
-        let wanted: Vec<_> = selected
+        let kept = selected
             .map(|(target, ids)| (target.clone(), wanted(&book.ledger, &target, &ids, ReviewAction::Keep)))
-            .filter(|(_, moves)| !moves.is_empty())
             .collect();
-        if wanted.is_empty() {
-            return;
-        }
-        let id = ResolutionId::generate();
-        let resolved = wanted.iter().flat_map(|(_, moves)| moves).map(|(hunk, _)| hunk.clone()).collect();
-        for (target, moves) in wanted {
-            let entry = LedgerEntry::Moved { target, resolution: Some(id.clone()), reverts: None, moves };
-            self.enter(&mut book, entry, None);
-        }
-        let action = Some(ReviewAction::Keep);
-        let outcome = ResolutionOutcome { id, action, resolved, conflicts: vec![], failed: vec![] };
-        self.core.publish(Event::EditsResolved { outcome });
+        self.keep(&mut book, kept);
     }
+}
+
+/// The files of a merge that lie in the folders of the workspace, and where they led when that was checked. Links are followed: a
+/// folder of the worktree may be a link in the workspace.
+async fn inside(into: &Arc<Workspace>, targets: Vec<Target>) -> (BTreeSet<Target>, ResolvedPaths) {
+    let into = Arc::clone(into);
+    blocking(move || {
+        let real_paths = RealPaths::default();
+        let inside: BTreeSet<_> =
+            targets.into_iter().filter(|target| into.contains_by(target, &real_paths)).collect();
+        let judged = resolved(inside.iter().filter_map(Target::file), &real_paths);
+        (inside, judged)
+    })
+    .await
 }
 
 async fn plan(target: &Target, file: &ChangedFile, into: &Workspace) -> Result<FilePlan, ReadError> {

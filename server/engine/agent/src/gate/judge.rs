@@ -192,7 +192,10 @@ impl Gatekeeper {
 
 /// Where files led when they were judged, links followed. One that could not be followed was judged by its name: it leads to
 /// itself, and nothing that a link makes of it later counts.
-fn resolved<'a>(files: impl IntoIterator<Item = &'a AbsPath>, real_paths: &RealPaths) -> ResolvedPaths {
+pub(crate) fn resolved<'a>(
+    files: impl IntoIterator<Item = &'a AbsPath>,
+    real_paths: &RealPaths,
+) -> ResolvedPaths {
     let real = |file: &AbsPath| real_paths.file(file).unwrap_or_else(|| file.clone());
     files.into_iter().map(|file| (file.clone(), real(file))).collect()
 }

@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{LIMIT, Worktree, WorktreeEnd};
+use super::{Worktree, WorktreeEnd, WorktreeError};
 use crate::git::{GIT, GitRunner, quote};
+use crate::plain_git::is_plain;
 use crate::sandbox::Sandbox;
 use crate::shell::Shell;
 use kode_base::blocking;
@@ -92,7 +93,7 @@ impl WorktreeRunner<'_> {
     /// # Errors
     /// The error of git, for people.
     pub async fn state(&self) -> Result<WorktreeEnd, String> {
-        self.worktree.look(&self.runner()?).await
+        self.worktree.look(&self.runner().await?).await
     }
 
     /// Reads the changes since it began, or since the last merge. Commits and the index stay as they are.
@@ -127,7 +128,7 @@ impl WorktreeRunner<'_> {
             quote(&changes.tree),
             quote(&self.merged()),
         );
-        self.runner()?.run(&self.worktree.path, &line, &CancellationToken::new()).await.map(drop)
+        self.runner().await?.run(&self.worktree.path, &line, &CancellationToken::new()).await.map(drop)
     }
 
     fn merged(&self) -> String {
@@ -143,17 +144,17 @@ impl WorktreeRunner<'_> {
             .map_or_else(|| self.worktree.path.join(&name), |beside| beside.join(&name))
     }
 
-    fn runner(&self) -> Result<GitRunner<'_>, String> {
-        let folder = self.worktree.path.parent().ok_or_else(|| "it has no folder".to_owned())?;
-        let sandbox =
-            self.sandbox.map(|sandbox| sandbox.writing_in(self.worktree.places_of_git(&folder), &[]));
-        let sandbox = sandbox.transpose().map_err(|error| error.to_string())?;
-        let sandbox = sandbox.map(|sandbox| Arc::new(sandbox.for_checkouts()));
-        Ok(GitRunner { shell: self.shell, sandbox, limit: LIMIT })
+    /// Git in the worktree. Without a sandbox it runs only where the repository names no program.
+    async fn runner(&self) -> Result<GitRunner<'_>, String> {
+        let path = self.worktree.path.clone();
+        if self.sandbox.is_none() && !blocking(move || is_plain(&path)).await {
+            return Err(WorktreeError::NotPlain { folder: self.worktree.path.clone() }.to_string());
+        }
+        self.worktree.runner(self.shell, self.sandbox).map(|(runner, _)| runner)
     }
 
     async fn read(&self, folder: &AbsPath, cancel: &CancellationToken) -> Result<WorktreeChanges, String> {
-        let runner = self.runner()?;
+        let runner = self.runner().await?;
         let at = |name: &str| quote(&folder.join(name).to_string());
         // In an index of its own: the staged changes of the worktree stay staged.
         let line = format!(

@@ -79,10 +79,7 @@ impl CommandContext<'_> {
         let merged = services.edits.merge_worktree(worktree, isolation.outer(), &changes, self.cancel).await;
         let report = match merged {
             Ok(report) => report,
-            Err(failure) => {
-                let text = failure.to_string();
-                return CommandReport::failure(text.replacen("nothing", "Nothing", 1));
-            }
+            Err(failure) => return CommandReport::failure(failure.to_string()),
         };
         let mut text = reported(&report);
         if let Err(reason) = runner.note_merged(&changes).await {
