@@ -42,11 +42,15 @@ async function hoverAt(window, line) {
         const place = new vscode.Position(line, 1);
         vscode.window.activeTextEditor.selection = new vscode.Selection(place, place);
     }, line);
-    // A hover that is open stays as it is.
-    await window.command("editor.action.hideHover");
-    await window.command("editor.action.showHover", { focus: "noAutoFocus" });
     const hover = window.page.locator(".monaco-hover", { hasText: "Comment" }).first();
-    await hover.waitFor();
+    // The editor asks once: a hover that came before the change did has to be asked for again.
+    await eventually("a hover on the change", async () => {
+        // A hover that is open stays as it is.
+        await window.command("editor.action.hideHover");
+        await window.command("editor.action.showHover", { focus: "noAutoFocus" });
+        await hover.waitFor({ timeout: 3_000 });
+        return true;
+    });
     return hover;
 }
 
