@@ -103,10 +103,14 @@ fn process_exists(id: u32) -> bool {
     rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH)
 }
 
-/// Elsewhere the end of the input has to tell.
 #[cfg(not(unix))]
-fn process_exists(_id: u32) -> bool {
-    true
+fn process_exists(id: u32) -> bool {
+    use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
+    let process = Pid::from_u32(id);
+    let (only, nothing) = (ProcessesToUpdate::Some(&[process]), ProcessRefreshKind::nothing());
+    let mut system = System::new();
+    system.refresh_processes_specifics(only, true, nothing);
+    system.process(process).is_some()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -20,6 +20,8 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use kode_engine::base::private;
+
 use crate::home;
 
 /// The log filter, in the syntax of `tracing`'s filters: a level, or levels by module.
@@ -78,7 +80,7 @@ fn start(logs_to_stderr: bool) -> Guards {
 }
 
 fn open_file(folder: &Path) -> io::Result<(NonBlocking, WorkerGuard)> {
-    create_private_dir(folder)?;
+    private::create_folders(folder)?;
     let appender = RollingFileAppender::builder()
         .rotation(Rotation::DAILY)
         .filename_prefix("kode-ls")
@@ -90,31 +92,15 @@ fn open_file(folder: &Path) -> io::Result<(NonBlocking, WorkerGuard)> {
     Ok(NonBlockingBuilder::default().buffered_lines_limit(BUFFERED_LINES).finish(appender))
 }
 
-#[cfg(unix)]
-fn create_private_dir(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-#[cfg(not(unix))]
-fn create_private_dir(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)
-}
-
 /// The appender opens files with the usual mode, those of later days too; the folder keeps others out of these.
-#[cfg(unix)]
 fn hide_files(folder: &Path) {
-    use std::os::unix::fs::PermissionsExt;
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
-        if let Err(error) = fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o600)) {
+        if let Err(error) = private::restrict_file(&entry.path()) {
             tracing::warn!(path = %entry.path().display(), %error, "a log file can be read by others");
         }
     }
 }
-
-#[cfg(not(unix))]
-fn hide_files(_folder: &Path) {}
 
 #[cfg(all(test, unix))]
 mod tests {

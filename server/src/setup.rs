@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kode_engine::base::paths::AbsPath;
+use kode_engine::base::private;
 use kode_engine::base::secret::Secret;
 use kode_engine::config::settings::{SettingsPolicies, SettingsScope};
 use kode_engine::model::catalog::ModelCatalog;
@@ -391,25 +392,13 @@ fn write_key(state: &AbsPath, name: &str, key: &str) -> Result<PathBuf, SetupErr
     let unwritable =
         |error: std::io::Error| SetupError::Unwritable { path: path.clone(), reason: error.to_string() };
     std::fs::create_dir_all(&folder).map_err(unwritable)?;
-    private(&folder, 0o700).map_err(unwritable)?;
+    private::restrict_folder(&folder).map_err(unwritable)?;
     // A new file is readable by the user alone from its creation on.
     let mut file = tempfile::NamedTempFile::new_in(&folder).map_err(unwritable)?;
-    private(file.path(), 0o600).map_err(unwritable)?;
+    private::restrict_file(file.path()).map_err(unwritable)?;
     file.write_all(key.trim().as_bytes()).map_err(unwritable)?;
     file.persist(&path).map_err(|error| unwritable(error.error))?;
     Ok(path)
-}
-
-#[cfg(unix)]
-fn private(path: &std::path::Path, mode: u32) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-fn private(_path: &std::path::Path, _mode: u32) -> std::io::Result<()> {
-    // The state folder is in the user's profile, which no other user reads.
-    Ok(())
 }
 
 /// A choice of a provider alone.

@@ -243,9 +243,10 @@ fn answer(question: &str) -> anyhow::Result<String> {
 /// Reads a line without echo, where the terminal can do that.
 fn secret(question: &str) -> anyhow::Result<String> {
     terminal::question(question);
-    let quiet = terminal::EchoGuard::begin();
-    let read = line("the terminal");
-    drop(quiet);
+    let read = {
+        let _quiet = terminal::EchoGuard::begin();
+        line("the terminal")
+    };
     terminal::error_line("");
     read
 }

@@ -3,7 +3,7 @@
 //! Rule: a path is never checked by name and then opened by name: it is opened first, and the descriptor says where it is.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
@@ -127,7 +127,7 @@ fn step_by_step(folder: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> io
 #[cfg(not(target_vendor = "apple"))]
 pub fn location(file: impl AsFd) -> io::Result<PathBuf> {
     let shown = format!("{DESCRIPTORS}/{}", file.as_fd().as_raw_fd());
-    let path = fs::read_link(shown)?;
+    let path = std::fs::read_link(shown)?;
     let is_removed = path.as_os_str().as_encoded_bytes().ends_with(b" (deleted)") && !path.exists();
     if !path.is_absolute() || is_removed {
         return Err(io::ErrorKind::NotFound.into());
@@ -168,6 +168,7 @@ pub fn open_regular(folder: impl AsFd, path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;

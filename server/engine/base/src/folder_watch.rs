@@ -12,11 +12,10 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use parking_lot::Mutex;
 
+use crate::identity::FileIdentity;
+
 /// The listener. Called on the system's thread: it must neither wait nor take long.
 type FolderListener = dyn Fn(notify::Result<Event>) + Send + Sync;
-
-/// The identity of a folder under its name.
-type FolderIdentity = (u64, u64);
 
 /// The watch of this program, while there is one.
 static SHARED: LazyLock<Mutex<Weak<SharedWatcher>>> = LazyLock::new(Mutex::default);
@@ -39,11 +38,11 @@ struct ListenerTable {
     next: u64,
     folders: HashMap<PathBuf, WatchedFolder>,
     /// The names of each folder.
-    names: HashMap<FolderIdentity, Vec<PathBuf>>,
+    names: HashMap<FileIdentity, Vec<PathBuf>>,
 }
 
 struct WatchedFolder {
-    identity: Option<FolderIdentity>,
+    identity: Option<FileIdentity>,
     hearers: Vec<u64>,
 }
 
@@ -197,7 +196,7 @@ impl ListenerTable {
     }
 
     /// The handling of a folder without this name.
-    fn forget_name(&mut self, identity: Option<FolderIdentity>, name: &Path) -> NameChange {
+    fn forget_name(&mut self, identity: Option<FileIdentity>, name: &Path) -> NameChange {
         let Some(identity) = identity else { return NameChange::Unheard };
         let Some(names) = self.names.get_mut(&identity) else { return NameChange::Unheard };
         names.retain(|other| other != name);
@@ -251,16 +250,8 @@ impl ListenerTable {
 }
 
 /// The identity of a folder; `None` where it is missing.
-fn identity_of(folder: &Path) -> Option<FolderIdentity> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        folder.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
-    }
-    #[cfg(not(unix))]
-    {
-        folder.metadata().ok().map(|_| (0, 0))
-    }
+fn identity_of(folder: &Path) -> Option<FileIdentity> {
+    FileIdentity::of(folder).ok()
 }
 
 #[cfg(test)]

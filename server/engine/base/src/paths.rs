@@ -17,12 +17,21 @@ use serde::{Deserialize, Serialize};
 ///
 /// # Errors
 /// The system's error: nothing is there, or a folder on the way cannot be entered.
-#[expect(clippy::disallowed_methods, reason = "the one place that asks the system")]
+#[cfg_attr(not(windows), expect(clippy::disallowed_methods, reason = "the one place that asks the system"))]
 pub fn real_path(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     #[cfg(windows)]
     return dunce::canonicalize(path);
     #[cfg(not(windows))]
     std::fs::canonicalize(path)
+}
+
+/// The path that these bytes are, as programs such as git print it; `None` where paths are text and the bytes are no UTF-8.
+#[must_use]
+pub fn from_bytes(bytes: &[u8]) -> Option<PathBuf> {
+    #[cfg(unix)]
+    return Some(PathBuf::from(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes)));
+    #[cfg(not(unix))]
+    std::str::from_utf8(bytes).ok().map(PathBuf::from)
 }
 
 /// An absolute path, normalised in its text alone (`.` and `..` folded, links not followed).

@@ -7,6 +7,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
+/// `FILE_FLAG_OPEN_REPARSE_POINT`: a link itself is opened.
+#[cfg(windows)]
+const OPEN_REPARSE_POINT: u32 = 0x0020_0000;
+
 /// Opens a regular file for reading. Blocks on the disk.
 ///
 /// # Errors
@@ -48,6 +52,26 @@ pub fn read_start_resolved(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
     #[cfg(not(unix))]
     read_start(path, most)
+}
+
+/// Opens a file to write at its end. A link in its place is not followed, and a pipe is not waited for. Blocks on the disk.
+///
+/// # Errors
+/// When it is not there, is a link, or cannot be opened.
+pub fn append(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        options.custom_flags(flags.bits().cast_signed());
+    }
+    #[cfg(windows)]
+    std::os::windows::fs::OpenOptionsExt::custom_flags(&mut options, OPEN_REPARSE_POINT);
+    let file = options.open(path)?;
+    // Elsewhere than on Unix a link itself was opened.
+    if cfg!(unix) || !path.is_symlink() { Ok(file) } else { Err(io::Error::other("a link took its place")) }
 }
 
 /// The first bytes of a regular file, `most` of them at most. Blocks on the disk.

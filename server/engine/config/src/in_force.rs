@@ -213,7 +213,7 @@ impl EffectivePolicy {
             if self.policy.hook_scripts.contains(file) {
                 Some("a hook of your settings names it, so that it runs outside of the sandbox")
             } else {
-                kode_process::sandbox::obeyed_by_git(file)
+                kode_process::git_obeys::obeyed_by_git(file)
             }
         };
         ask(&Circumstances {

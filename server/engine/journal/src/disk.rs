@@ -7,11 +7,13 @@
 
 use std::ffi::OsString;
 use std::fmt::Debug;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kode_base::private;
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 /// From this many files on, the whole file system is synced once instead of each file: cheaper than a disk barrier for
@@ -24,6 +26,9 @@ const MAX_INTERRUPTIONS: usize = 100;
 
 /// How names of unfinished files begin: what a crash has left under such a name is of no use to anybody.
 pub const TEMPORARY_PREFIX: &str = ".tmp-";
+
+/// The end of the name of the file that is locked instead, where locks keep readers out.
+const LOCK: &str = "lock";
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,8 +111,8 @@ pub fn real() -> Arc<dyn Disk> {
 
 impl Disk for RealDisk {
     fn open(&self, path: &Path, how: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(how != OpenMode::Read);
+        let mut options = private::file_options();
+        options.write(how != OpenMode::Read);
         match how {
             OpenMode::Read | OpenMode::Existing => {}
             OpenMode::Create => {
@@ -117,16 +122,19 @@ impl Disk for RealDisk {
                 options.create_new(true);
             }
         }
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        Ok(Arc::new(options.open(path)?))
+        let file = options.open(path)?;
+        if cfg!(windows) {
+            return Ok(Arc::new(FileWithLock {
+                file,
+                lock: path.with_extension(LOCK),
+                held: Mutex::default(),
+            }));
+        }
+        Ok(Arc::new(file))
     }
 
     fn make_folder(&self, path: &Path) -> io::Result<bool> {
-        let mut builder = DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        match builder.create(path) {
+        match private::create_folder(path) {
             Ok(()) => Ok(true),
             Err(_) if path.is_dir() => Ok(false),
             Err(error) => Err(error),
@@ -156,7 +164,8 @@ impl Disk for RealDisk {
             return Ok(rustix::fs::syncfs(File::open(folder)?)?);
         }
         for name in names {
-            File::open(folder.join(name))?.sync_all()?;
+            // Windows writes out only what was opened for writing.
+            File::options().read(true).write(cfg!(windows)).open(folder.join(name))?.sync_all()?;
         }
         self.sync_folder(folder)
     }
@@ -199,6 +208,51 @@ impl DiskFile for File {
 
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
+    }
+}
+
+/// A file whose lock is another file beside it: where locks are mandatory, a locked file has no readers.
+#[derive(Debug)]
+struct FileWithLock {
+    file: File,
+    lock: PathBuf,
+    held: Mutex<Option<File>>,
+}
+
+impl DiskFile for FileWithLock {
+    fn try_lock(&self) -> io::Result<bool> {
+        let lock = private::file_options().write(true).create(true).truncate(false).open(&self.lock)?;
+        let is_free = DiskFile::try_lock(&lock)?;
+        if is_free {
+            *self.held.lock() = Some(lock);
+        }
+        Ok(is_free)
+    }
+
+    fn unlock(&self) -> io::Result<()> {
+        // The lock ends with the file that holds it.
+        drop(self.held.lock().take());
+        Ok(())
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        DiskFile::read_at(&self.file, buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        DiskFile::write_at(&self.file, bytes, offset)
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        self.file.truncate(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()
     }
 }
 
@@ -346,4 +400,30 @@ pub(crate) fn remove_unfinished(disk: &dyn Disk, folder: &Path) -> io::Result<()
 pub(crate) fn own_prefix() -> String {
     static ID: std::sync::OnceLock<Uuid> = std::sync::OnceLock::new();
     format!("{TEMPORARY_PREFIX}{}-", ID.get_or_init(Uuid::now_v7).simple())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_beside_a_file_keeps_writers_out_and_readers_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let open = || {
+            let file = private::file_options().write(true).create(true).truncate(false).open(&path).unwrap();
+            FileWithLock { file, lock: path.with_extension(LOCK), held: Mutex::default() }
+        };
+        let (one, other) = (open(), open());
+        assert!(DiskFile::try_lock(&one).unwrap());
+        assert_eq!(DiskFile::write_at(&one, b"line", 0).unwrap(), 4);
+        assert!(!DiskFile::try_lock(&other).unwrap());
+        assert_eq!(std::fs::read(&path).unwrap(), b"line");
+        // The file itself is free, so that it can be read where locks are mandatory.
+        assert!(DiskFile::try_lock(&File::open(&path).unwrap()).unwrap());
+        DiskFile::unlock(&one).unwrap();
+        assert!(DiskFile::try_lock(&other).unwrap());
+        drop(other);
+        assert!(DiskFile::try_lock(&one).unwrap());
+    }
 }

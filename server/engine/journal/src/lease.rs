@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 
 use kode_base::folder_watch::FolderWatch;
 use kode_base::ids::{AskId, LeaseId};
+use kode_base::private;
 
 /// So long a writer may take to let go or to say why not.
 pub const TAKE_OVER_LIMIT: Duration = Duration::from_secs(10);
@@ -164,7 +165,7 @@ impl Lease {
     /// Records the writer. Requests to an earlier writer are void; requests to the current one stay, unless
     /// this process asked it and has got what it wanted.
     pub fn announce(&self, writer: &SessionWriter) {
-        let made = create_private_folder(&self.folder);
+        let made = private::create_folders(&self.folder);
         for note in self.notes() {
             let asked: Option<RequestNote> = is_ask(&note).then(|| get(&note)).flatten();
             let concerns = |asked: &RequestNote| {
@@ -200,7 +201,7 @@ impl Lease {
 
     /// Asks the writer to let go.
     pub fn ask(&self, ask: &LeaseRequest) -> io::Result<()> {
-        create_private_folder(&self.folder)?;
+        private::create_folders(&self.folder)?;
         put(&self.ask_note(&ask.id), &RequestNote::of(ask.clone()))
     }
 
@@ -244,7 +245,7 @@ impl Lease {
     /// # Errors
     /// The error of the system.
     pub fn relay_answer(&self, id: &AskId, to: &LeaseId, answer: &impl Serialize) -> io::Result<()> {
-        create_private_folder(&self.folder)?;
+        private::create_folders(&self.folder)?;
         let note = AnswerNote { lease: to.clone(), at: Timestamp::now(), answer };
         put(&self.reply_note(id), &note)
     }
@@ -373,14 +374,6 @@ fn put(path: &Path, note: &impl Serialize) -> io::Result<()> {
     Ok(())
 }
 
-fn create_private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
 fn remove(path: &Path) {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -450,7 +443,7 @@ mod tests {
     fn an_ask_that_nobody_waits_for_is_taken_away() {
         let folder = tempfile::tempdir().unwrap();
         let lease = Lease::beside(&folder.path().join("journal.jsonl"));
-        create_private_folder(&lease.folder).unwrap();
+        private::create_folders(&lease.folder).unwrap();
         let limit = i64::try_from(TAKE_OVER_LIMIT.as_secs()).unwrap();
         let (old, future) = (asked(&lease, None, limit + 1), asked(&lease, None, -limit - 60));
         let fresh = asked(&lease, None, 0);
@@ -463,7 +456,7 @@ mod tests {
     fn a_new_writer_hears_what_was_asked_of_whoever_writes_and_not_what_it_asked_itself() {
         let folder = tempfile::tempdir().unwrap();
         let lease = Lease::beside(&folder.path().join("journal.jsonl"));
-        create_private_folder(&lease.folder).unwrap();
+        private::create_folders(&lease.folder).unwrap();
         let (before, now) = (SessionWriter::this("one"), SessionWriter::this("two"));
         let open = asked(&lease, None, 0);
         asked(&lease, Some(&before), 0);
@@ -506,7 +499,7 @@ mod tests {
     fn an_ask_is_named_by_where_it_lies() {
         let folder = tempfile::tempdir().unwrap();
         let lease = Lease::beside(&folder.path().join("journal.jsonl"));
-        create_private_folder(&lease.folder).unwrap();
+        private::create_folders(&lease.folder).unwrap();
         let victim = folder.path().join("victim.json");
         fs::write(&victim, "kept").unwrap();
         let ask = LeaseRequest { id: AskId::from_external("../victim"), lease: None, force: false };

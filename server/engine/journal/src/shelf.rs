@@ -10,6 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use kode_base::private;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -180,11 +181,7 @@ impl ShelfFile {
             (Some(file), _) => file,
             (None, None) => tempfile::tempfile()?,
             (None, Some(path)) => {
-                let mut options = OpenOptions::new();
-                options.read(true).write(true).create(true).truncate(true);
-                #[cfg(unix)]
-                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-                options.open(path)?
+                private::file_options().write(true).create(true).truncate(true).open(path)?
             }
         };
         Ok(self.file.insert(file))

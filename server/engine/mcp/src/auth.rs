@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use kode_base::paths::AbsPath;
-use kode_base::{atomic, blocking};
+use kode_base::{atomic, blocking, private};
 use kode_config::mcp::config::{RemoteServer, ServerDefinition};
 use kode_config::mcp::fault::McpFailure;
 use kode_net::http::{causes, client, is_loopback};
@@ -42,7 +42,6 @@ const CALLBACK: &str = "/callback";
 const FOLDER: &str = "mcp/tokens";
 /// The modes of what holds tokens.
 const PRIVATE_FILE: u32 = 0o600;
-const PRIVATE_FOLDER: u32 = 0o700;
 /// The client name of kode-ls in a registration.
 const CLIENT_NAME: &str = "kode-ls";
 
@@ -68,9 +67,8 @@ impl Tokens {
     }
 
     fn write(&self, credentials: &StoredCredentials) -> io::Result<()> {
-        use std::os::unix::fs::DirBuilderExt;
         if let Some(folder) = self.file.parent() {
-            std::fs::DirBuilder::new().recursive(true).mode(PRIVATE_FOLDER).create(folder)?;
+            private::create_folders(folder.as_path())?;
         }
         let json = serde_json::to_vec(credentials)?;
         match std::fs::remove_file(&self.file) {

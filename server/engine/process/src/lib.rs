@@ -6,8 +6,11 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
 
 pub mod git;
+pub mod git_obeys;
 pub mod outcome;
+pub mod pipes;
 pub mod plain_git;
+mod process_group;
 pub mod programs;
 pub mod sandbox;
 pub mod shell;

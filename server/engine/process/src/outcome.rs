@@ -2,7 +2,6 @@
 //!
 //! Rule: plain data.
 
-use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use kode_base::paths::AbsPath;
@@ -22,11 +21,23 @@ pub enum Exit {
 
 impl From<ExitStatus> for Exit {
     fn from(status: ExitStatus) -> Self {
-        match (status.code(), status.signal()) {
-            (Some(code), _) => Self::Code(code),
-            (None, signal) => Self::Signal(signal.unwrap_or_default()),
+        match status.code() {
+            Some(code) => Self::Code(code),
+            None => Self::Signal(signal(status)),
         }
     }
+}
+
+/// The signal that ended a program.
+#[cfg(unix)]
+fn signal(status: ExitStatus) -> i32 {
+    std::os::unix::process::ExitStatusExt::signal(&status).unwrap_or_default()
+}
+
+/// Where every program ends with a code there is no signal.
+#[cfg(not(unix))]
+fn signal(_status: ExitStatus) -> i32 {
+    0
 }
 
 /// The output of a command, standard output and standard error in the order they arrived.

@@ -15,10 +15,20 @@ use parking_lot::RwLock;
 use kode_base::paths::{AbsPath, real_path};
 
 /// Folders of the system, whatever `PATH` says.
+#[cfg(not(windows))]
 const SYSTEM: [&str; 6] =
     ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/run/current-system/sw/bin"];
+/// Folders of the system, below that of Windows itself.
+#[cfg(windows)]
+const SYSTEM: [&str; 3] = ["System32", "System32/OpenSSH", "System32/WindowsPowerShell/v1.0"];
 /// Folders that everybody may write in.
+#[cfg(not(windows))]
 const SHARED: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+#[cfg(windows)]
+const SHARED: [&str; 0] = [];
+/// The ends of the names of programs; a name without one of them gets each in turn.
+#[cfg(windows)]
+const ENDS: [&str; 4] = [".exe", ".com", ".cmd", ".bat"];
 
 /// The known programs.
 #[derive(Debug, Default)]
@@ -70,7 +80,7 @@ pub fn exclude<'p>(folders: impl IntoIterator<Item = &'p AbsPath>) {
 /// # Errors
 /// [`ProgramError`].
 pub fn find(name: &str) -> Result<PathBuf, ProgramError> {
-    if name.contains('/') {
+    if is_path(name.as_bytes()) {
         return Ok(PathBuf::from(name));
     }
     if let Some(found) = KNOWN.read().found.get(name)
@@ -88,20 +98,31 @@ pub fn find(name: &str) -> Result<PathBuf, ProgramError> {
 /// path. `None` for a program that is nowhere.
 #[must_use]
 pub fn on_path(name: &OsStr) -> Option<PathBuf> {
-    if name.as_encoded_bytes().contains(&b'/') {
+    if is_path(name.as_encoded_bytes()) {
         return Some(PathBuf::from(name)).filter(|path| is_program(path));
     }
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| is_program(path))
+    std::env::split_paths(&path).find_map(|folder| program_in(&folder, name))
 }
 
 /// `PATH` without the folders that the agent may write in, for programs that run outside of the sandbox.
 #[must_use]
 pub fn search_path() -> OsString {
+    // A folder with a separator in its name cannot be in it.
+    std::env::join_paths(searched())
+        .or_else(|_| std::env::join_paths(folders_of_system()))
+        .unwrap_or_default()
+}
+
+/// The folders of `PATH` and of the system that the agent may not write in.
+pub(crate) fn searched() -> Vec<PathBuf> {
     let known = KNOWN.read();
-    let folders = folders().into_iter().filter(|folder| may_be_searched(folder, &known.writable));
-    // A folder with a colon in its name cannot be in it.
-    std::env::join_paths(folders).unwrap_or_else(|_| OsString::from(SYSTEM.join(":")))
+    folders().into_iter().filter(|folder| may_be_searched(folder, &known.writable)).collect()
+}
+
+/// A variable of this process.
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// Whether the program that a shell would take for a name lies in no folder that the agent may write in. A name that is
@@ -109,27 +130,64 @@ pub fn search_path() -> OsString {
 #[must_use]
 pub fn is_taken_from_outside(name: &str) -> bool {
     let known = KNOWN.read();
-    let first = folders().into_iter().find(|folder| is_program(&folder.join(name)) || !folder.is_absolute());
-    first.is_none_or(|folder| {
-        may_be_searched(&folder, &known.writable) && !leads_into(&folder.join(name), &known.writable)
-    })
+    for folder in folders() {
+        let program = program_in(&folder, OsStr::new(name));
+        if program.is_some() || !folder.is_absolute() {
+            return may_be_searched(&folder, &known.writable)
+                && program.is_none_or(|program| !leads_into(&program, &known.writable));
+        }
+    }
+    true
 }
 
 /// The folders of `PATH`, and those of the system behind them.
 fn folders() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    folders.extend(SYSTEM.iter().map(PathBuf::from));
+    folders.extend(folders_of_system());
     folders
+}
+
+#[cfg(not(windows))]
+fn folders_of_system() -> Vec<PathBuf> {
+    SYSTEM.iter().map(PathBuf::from).collect()
+}
+
+#[cfg(windows)]
+fn folders_of_system() -> Vec<PathBuf> {
+    let windows = std::env::var_os("SystemRoot").map_or_else(|| PathBuf::from("C:/Windows"), PathBuf::from);
+    SYSTEM.iter().map(|folder| windows.join(folder)).chain([windows.clone()]).collect()
+}
+
+/// Whether the name of a program is a path.
+fn is_path(name: &[u8]) -> bool {
+    name.contains(&b'/') || cfg!(windows) && name.iter().any(|byte| b"\\:".contains(byte))
+}
+
+/// The program of a name in a folder.
+#[cfg(not(windows))]
+fn program_in(folder: &Path, name: &OsStr) -> Option<PathBuf> {
+    Some(folder.join(name)).filter(|program| is_program(program))
+}
+
+/// The program of a name in a folder, with each end that names of programs have.
+#[cfg(windows)]
+fn program_in(folder: &Path, name: &OsStr) -> Option<PathBuf> {
+    let lower = name.to_string_lossy().to_ascii_lowercase();
+    if ENDS.iter().any(|end| lower.ends_with(end)) {
+        return Some(folder.join(name)).filter(|program| is_program(program));
+    }
+    ENDS.iter().find_map(|end| {
+        let mut name = name.to_owned();
+        name.push(end);
+        Some(folder.join(name)).filter(|program| is_program(program))
+    })
 }
 
 fn search(name: &str, folders: &[PathBuf], writable: &BTreeSet<PathBuf>) -> Result<PathBuf, ProgramError> {
     let mut left_out = None;
     for folder in folders {
-        let program = folder.join(name);
-        if !is_program(&program) {
-            continue;
-        }
+        let Some(program) = program_in(folder, OsStr::new(name)) else { continue };
         if may_be_searched(folder, writable) && !leads_into(&program, writable) {
             return Ok(program);
         }
@@ -156,16 +214,23 @@ fn leads_into(program: &Path, writable: &BTreeSet<PathBuf>) -> bool {
 
 /// Whether a path lies in one of these folders. System folders are never a workspace.
 fn is_writable(path: &Path, writable: &BTreeSet<PathBuf>) -> bool {
-    let is_of_system = SYSTEM.iter().any(|folder| path.starts_with(folder));
+    let is_of_system = folders_of_system().iter().any(|folder| path.starts_with(folder));
     !is_of_system && path.ancestors().any(|folder| writable.contains(folder))
 }
 
+#[cfg(unix)]
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    path.is_file()
+}
+
 #[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};

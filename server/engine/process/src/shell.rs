@@ -11,6 +11,7 @@
 
 pub mod error_output;
 pub mod helper;
+mod interpreter;
 mod output;
 pub mod piped;
 mod process;
@@ -23,8 +24,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ use crate::outcome::{CapturedOutput, Exit};
 use crate::programs;
 use crate::sandbox::{GuardReport, PreparedCommand, Sandbox, SandboxRun, StartFailure, inherits};
 use kode_base::ids::CallId;
-use kode_base::paths::AbsPath;
+use kode_base::paths::{self, AbsPath};
 use kode_base::secret::Secret;
 use output::{Capture, OutputBudget};
 use process::RunObserver;
@@ -49,8 +49,6 @@ pub use tasks::{
     MAX_TASKS, MAX_TASKS_OVERALL, ShellTask, StartError, TaskEnd, TaskReport, TaskState, TaskView, Tasks,
 };
 
-/// The shells that run commands, the preferred one first.
-const SHELLS: [&str; 2] = ["bash", "sh"];
 /// The name of its shell for a command.
 const SHELL_NAME: &str = "bash";
 /// Variables that keep programs from waiting for someone at a terminal.
@@ -158,9 +156,7 @@ pub struct CommandOutcome {
 #[derive(Debug, thiserror::Error)]
 pub enum ShellError {
     /// There is nothing to run it with.
-    #[error(
-        "no shell was found: neither `bash` nor `sh` is in a folder of PATH that the agent may not write in"
-    )]
+    #[error("no shell was found: {}", interpreter::MISSING)]
     NoShell,
     /// The folder the commands had moved to was removed meanwhile.
     #[error("the folder `{gone}` that commands ran in is gone; the next command starts in `{home}`")]
@@ -372,8 +368,7 @@ impl Shell {
         let started = Instant::now();
         let mut variables: BTreeMap<String, String> = self.variables.lock().iter().cloned().collect();
         variables.extend(self.exported());
-        for shell in SHELLS {
-            let Ok(shell) = programs::find(shell) else { continue };
+        for shell in interpreter::shells() {
             let prepared = prepare(&shell, command, &directory, report, &self.secrets.all());
             let confined = confined(sandbox.as_ref(), prepared, variables.clone(), limit.is_some());
             let (prepared, input, pending) = confined.await?;
@@ -410,7 +405,8 @@ impl Shell {
         }
         let Ok(mut bytes) = tokio::fs::read(report).await else { return };
         bytes.truncate(bytes.len() - usize::from(bytes.ends_with(b"\n")));
-        let Ok(directory) = AbsPath::new(PathBuf::from(OsString::from_vec(bytes))) else { return };
+        let Some(folder) = paths::from_bytes(&bytes) else { return };
+        let Ok(directory) = AbsPath::new(folder) else { return };
         if directory.as_path().is_dir() {
             *self.current() = directory;
         }
@@ -489,7 +485,7 @@ fn prepare(
 /// A trap sees `exit` and failures too. The command goes through `eval` so that the line numbers in its error
 /// messages are its own and nothing of this script is ever quoted in them.
 fn reporting_script(report: &str) -> String {
-    let trap = format!("{{ set +vx; command pwd >|{}; }} 2>/dev/null", quoted(report));
+    let trap = format!("{{ set +vx; command {} >|{}; }} 2>/dev/null", interpreter::PWD, quoted(report));
     format!("trap {} EXIT; command_line=$1; set --; eval \"$command_line\"", quoted(&trap))
 }
 

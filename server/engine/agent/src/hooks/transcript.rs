@@ -7,9 +7,8 @@
 #![expect(clippy::disallowed_methods, reason = "it writes the transcript that hooks read")]
 
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -18,13 +17,10 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::HookRunner;
-use kode_base::blocking;
 use kode_base::ids::AgentId;
 use kode_base::paths::AbsPath;
+use kode_base::{blocking, private, regular};
 use kode_model::{Block, Message, Role};
-
-/// Readable by its user alone.
-const MODE: u32 = 0o600;
 
 /// The positions up to which the files are written.
 #[derive(Debug, Default)]
@@ -116,10 +112,7 @@ impl TranscriptUpdate {
             replace(&self.path, lines.as_bytes())?;
         } else if !lines.is_empty() {
             // In a folder that commands write in it may have become anything.
-            let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-            let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-            let open = OpenOptions::new().append(true).custom_flags(flags).open(&self.path);
-            open?.write_all(lines.as_bytes())?;
+            regular::append(&self.path)?.write_all(lines.as_bytes())?;
         }
         Ok(self.written)
     }
@@ -164,10 +157,9 @@ fn block(block: &Block) -> Value {
 /// Replaces a file, readable by its user alone.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension(format!("{}.new", Uuid::now_v7().simple()));
-    let written = OpenOptions::new()
+    let written = private::file_options()
         .write(true)
         .create_new(true)
-        .mode(MODE)
         .open(&beside)
         .and_then(|mut file| file.write_all(bytes))
         .and_then(|()| fs::rename(&beside, path));

@@ -5,7 +5,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "it notes its own announcements")]
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -18,6 +18,7 @@ use super::size::SessionSize;
 use super::sweep::{MIN_AGE, SweepReport, is_older, needless, old_files, remove, remove_stumps};
 use super::{Catalogue, TRASH_PREFIX, WorkspaceFilter};
 use crate::sessions::{JOURNAL, OUTPUT, UNFINISHED};
+use kode_base::private;
 
 /// How often it is cleaned up.
 const INTERVAL: SignedDuration = SignedDuration::from_hours(24);
@@ -92,11 +93,8 @@ impl Catalogue {
         if !self.root.is_dir() {
             return Ok(None);
         }
-        let mut file_options = OpenOptions::new();
-        file_options.read(true).write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut file_options, 0o600);
-        let mut mark = file_options.open(self.root.join(MARK))?;
+        let mut opening = private::file_options();
+        let mut mark = opening.write(true).create(true).truncate(false).open(self.root.join(MARK))?;
         if mark.try_lock().is_err() {
             return Ok(None);
         }

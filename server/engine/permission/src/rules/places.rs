@@ -2,8 +2,7 @@
 //!
 //! Rule: a folder counts under its name and under where that leads, so that a rule holds however the folder is reached.
 
-use std::path::Path;
-
+use kode_base::identity::is_same_file;
 use kode_base::paths::{AbsPath, real_path};
 
 /// The base of path patterns.
@@ -64,21 +63,6 @@ pub fn is_case_insensitive_on_disk(folder: &AbsPath) -> bool {
 
 fn swap_case(letter: char) -> char {
     if letter.is_ascii_lowercase() { letter.to_ascii_uppercase() } else { letter.to_ascii_lowercase() }
-}
-
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        match (one.metadata(), other.metadata()) {
-            (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
-            (Err(_), _) | (_, Err(_)) => false,
-        }
-    }
-    #[cfg(not(unix))]
-    {
-        matches!((real_path(one), real_path(other)), (Ok(one), Ok(other)) if one == other)
-    }
 }
 
 #[cfg(test)]

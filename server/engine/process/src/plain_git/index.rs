@@ -4,8 +4,9 @@
 //! submodules.
 
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+
+use kode_base::paths;
 
 /// A longer index is not checked, in bytes.
 const MAX_INDEX: u64 = 64 * 1024 * 1024;
@@ -104,8 +105,8 @@ fn has_plain_extensions(mut rest: &[u8]) -> bool {
 }
 
 fn inside(name: &[u8]) -> Option<PathBuf> {
-    let path = Path::new(std::ffi::OsStr::from_bytes(name));
-    path.components().all(|part| matches!(part, Component::Normal(_))).then(|| path.to_path_buf())
+    let path = paths::from_bytes(name)?;
+    path.components().all(|part| matches!(part, Component::Normal(_))).then_some(path)
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {

@@ -10,13 +10,10 @@
 
 mod aside;
 mod index;
-mod obeyed;
 mod reopened;
 mod repository;
 mod restore;
-mod settings;
 mod settle;
-mod stamp;
 mod survey;
 
 use std::collections::BTreeSet;
@@ -39,10 +36,8 @@ use settle::{GuardOutcome, NewEntries, SettlePoint};
 
 pub(crate) use aside::Quarantine;
 pub use aside::QuarantinedFile;
-pub use obeyed::obeyed_by_git;
 pub(crate) use restore::GuardSnapshot;
 pub(crate) use survey::{GuardScope, GuardSurvey, GuardedPath};
-pub use survey::{HiddenFilter, PathTest};
 
 /// After how long something that may be half made is judged again.
 const AGAIN: Duration = Duration::from_millis(60);

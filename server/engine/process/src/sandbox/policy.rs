@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::guard::QuarantinedFile;
+use super::QuarantinedFile;
 use super::hosts::HostEntry;
 use kode_base::paths::AbsPath;
 

@@ -1,5 +1,6 @@
 //! Tests of how a shell runs its commands through the helper, with helpers made of a few lines of shell.
 
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use super::policy::HelperRequest;
 use super::*;
+use crate::outcome::Exit;
 use crate::shell::{CommandOutcome, CommandSpec, Shell, ShellError};
 use kode_base::paths::real_path;
 

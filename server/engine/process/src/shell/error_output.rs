@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+
+use crate::pipes::Receiver;
 
 /// The kept bytes of the output.
 const KEPT: usize = 8 << 10;
@@ -46,7 +47,7 @@ impl ErrorOutput {
     }
 
     /// Reads the output to its end.
-    pub async fn read_from(self, mut errors: pipe::Receiver) {
+    pub async fn read_from(self, mut errors: Receiver) {
         let _read = self.read.clone().drop_guard();
         let mut buffer = vec![0; READ_SIZE];
         while let Ok(length) = errors.read(&mut buffer).await {
@@ -83,9 +84,9 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_output_of_an_ended_program_is_waited_for() {
-        let (errors, mut writer) = std::io::pipe().unwrap();
+        let (errors, mut writer) = crate::pipes::from_program().unwrap();
         let kept = ErrorOutput::default();
-        tokio::spawn(kept.clone().read_from(pipe::Receiver::from_owned_fd(errors.into()).unwrap()));
+        tokio::spawn(kept.clone().read_from(errors));
         writer.write_all(b"last output\n").unwrap();
         drop(writer);
         kept.settle().await;

@@ -17,9 +17,10 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::process::KillGroup;
 use super::served::{self, ServedProgram, ServedSpec, ServiceEnd};
 use crate::outcome::Exit;
+use crate::pipes;
+use crate::process_group::ProcessGroup;
 use crate::programs;
 
 /// The most bytes of output that is dropped.
@@ -89,21 +90,12 @@ async fn output(
     if let Some(home) = std::env::home_dir().filter(|home| home.is_dir()) {
         run.current_dir(home);
     }
-    let mut child = run
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .map_err(HelperFailure::Start)?;
-    let _group = KillGroup::of(&child).map_err(HelperFailure::Start)?;
-    let Some(stdout) = child.stdout.take() else {
-        return Err(HelperFailure::Start(io::Error::other("it has no output")));
-    };
+    let (stdout, their_stdout) = pipes::from_program().map_err(HelperFailure::Start)?;
+    run.args(arguments).stdin(Stdio::null()).stdout(their_stdout).stderr(Stdio::null());
+    let mut group = ProcessGroup::spawn(run).map_err(HelperFailure::Start)?;
     let printed = async {
         let bytes = read(stdout, max_bytes).await?;
-        let status = child.wait().await.map_err(HelperFailure::Start)?;
+        let status = group.wait().await.map_err(HelperFailure::Start)?;
         if !status.success() {
             return Err(HelperFailure::Failed(status.to_string()));
         }

@@ -11,21 +11,20 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::pin::{Pin, pin};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::unix::pipe;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::process::{KillGroup, ended};
+use super::process::ended;
 use crate::outcome::{CapturedOutput, Exit};
+use crate::pipes::{self, Receiver, Sender};
+use crate::process_group::ProcessGroup;
 use crate::programs;
 use crate::sandbox::{PreparedService, Sandbox, SandboxRun, StartFailure};
 use kode_base::paths::AbsPath;
@@ -85,24 +84,22 @@ impl super::Shell {
         command.args(&spec.arguments).current_dir(&spec.directory).env_clear();
         command.envs(super::environment(std::env::vars_os(), &self.secrets.all()));
         command.env("PWD", spec.directory.as_path());
-        let (mut command, stdin, input, pending) = match &spec.sandbox {
+        let (command, stdin, input, pending) = match &spec.sandbox {
             Some(sandbox) => {
                 let fed = sandbox.prepare_fed(&command, spec.variables).await.map_err(no_sandbox)?;
                 let PreparedService { prepared, input } = fed;
-                (prepared.command, prepared.input, OwnedFd::from(input), Some(prepared.pending))
+                (prepared.command, prepared.input, input, Some(prepared.pending))
             }
             None => {
                 command.env("PATH", programs::search_path()).envs(&spec.variables);
-                let (reader, writer) = io::pipe().map_err(|error| error.to_string())?;
-                (command, Stdio::from(reader), OwnedFd::from(writer), None)
+                let (reader, sender) = pipes::to_program().map_err(|error| error.to_string())?;
+                (command, Stdio::from(reader), sender, None)
             }
         };
-        let running = start(&mut command, stdin, input).map_err(|error| match pending {
+        let running = start(command, stdin, input).map_err(|error| match pending {
             Some(_) => no_sandbox(error),
             None => error.to_string(),
         })?;
-        // It holds the ends of the pipes that are the command's.
-        drop(command);
         let limits = (spec.limit, spec.max_bytes);
         let (exit, stdout, stderr) = to_end(running, spec.input, limits, cancel).await;
         let exit = concluded(pending, exit, &stderr).await?;
@@ -126,26 +123,19 @@ async fn concluded(pending: Option<SandboxRun>, exit: Exit, stderr: &str) -> Res
 }
 
 struct RunningProcess {
-    child: Child,
-    group: KillGroup,
-    input: pipe::Sender,
-    stdout: pipe::Receiver,
-    stderr: pipe::Receiver,
+    group: ProcessGroup,
+    input: Sender,
+    stdout: Receiver,
+    stderr: Receiver,
 }
 
-fn start(command: &mut Command, stdin: Stdio, input: OwnedFd) -> io::Result<RunningProcess> {
-    let (stdout, their_stdout) = io::pipe()?;
-    let (stderr, their_stderr) = io::pipe()?;
-    command.stdin(stdin).stdout(their_stdout).stderr(their_stderr).process_group(0);
-    let child = command.spawn()?;
-    let group = KillGroup::of(&child)?;
-    Ok(RunningProcess {
-        child,
-        group,
-        input: pipe::Sender::from_owned_fd(input)?,
-        stdout: pipe::Receiver::from_owned_fd(stdout.into())?,
-        stderr: pipe::Receiver::from_owned_fd(stderr.into())?,
-    })
+fn start(mut command: Command, stdin: Stdio, input: Sender) -> io::Result<RunningProcess> {
+    let (stdout, their_stdout) = pipes::from_program()?;
+    let (stderr, their_stderr) = pipes::from_program()?;
+    command.stdin(stdin).stdout(their_stdout).stderr(their_stderr);
+    // The command holds the program's ends of the pipes, and is gone with this.
+    let group = ProcessGroup::spawn(command)?;
+    Ok(RunningProcess { group, input, stdout, stderr })
 }
 
 /// Feeds the command and takes in what it says until it has ended or has to be stopped.
@@ -155,7 +145,7 @@ async fn to_end(
     (limit, max_bytes): (Duration, usize),
     cancel: &CancellationToken,
 ) -> (Exit, String, String) {
-    let RunningProcess { mut child, mut group, mut input, mut stdout, mut stderr } = running;
+    let RunningProcess { mut group, mut input, mut stdout, mut stderr } = running;
     let (mut out, mut err) = (LimitedOutput::new(max_bytes), LimitedOutput::new(max_bytes));
     let exit = {
         let feeding = async move {
@@ -169,7 +159,7 @@ async fn to_end(
             tokio::join!(feeding, out.take_in(&mut stdout), err.take_in(&mut stderr));
         });
         let mut is_over = false;
-        let ended = beside(&mut streams, &mut is_over, ended(&mut child, Some(limit), cancel)).await;
+        let ended = beside(&mut streams, &mut is_over, ended(&mut group, Some(limit), cancel)).await;
         let exit = match ended {
             Ok(status) => {
                 if !is_over {
@@ -179,10 +169,10 @@ async fn to_end(
                 status.map_or(Exit::Signal(0), Exit::from)
             }
             Err(stopped) => {
-                group.signal(Signal::TERM);
-                let _ = timeout(GRACE, beside(&mut streams, &mut is_over, child.wait())).await;
+                group.ask_to_end();
+                let _ = timeout(GRACE, beside(&mut streams, &mut is_over, group.wait())).await;
                 group.kill();
-                let _ = timeout(DRAIN, child.wait()).await;
+                let _ = timeout(DRAIN, group.wait()).await;
                 stopped
             }
         };
@@ -223,7 +213,7 @@ impl LimitedOutput {
     }
 
     /// Reads to the end, and keeps the beginning.
-    async fn take_in(&mut self, pipe: &mut pipe::Receiver) {
+    async fn take_in(&mut self, pipe: &mut Receiver) {
         let mut buffer = vec![0; READ_SIZE];
         while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
             let room = self.most.saturating_sub(self.bytes.len());

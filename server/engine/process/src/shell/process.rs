@@ -5,20 +5,19 @@
 
 use std::future::Future;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::output::Capture;
 use crate::outcome::{CapturedOutput, Exit};
+use crate::pipes::{self, Receiver};
+use crate::process_group::ProcessGroup;
 
 /// How long a command that was asked to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -49,16 +48,14 @@ pub(super) async fn run(
     watch: &mut impl RunObserver,
     cancel: &CancellationToken,
 ) -> io::Result<(Exit, CapturedOutput)> {
-    let (reader, writer) = io::pipe()?;
-    command.stdin(input).stdout(writer.try_clone()?).stderr(writer).process_group(0);
-    let mut child = command.spawn()?;
-    let mut group = KillGroup::of(&child)?;
+    let (receiver, writer) = pipes::from_program()?;
+    command.stdin(input).stdout(writer.try_clone()?).stderr(writer);
     // The command holds the pipe's writing end; the output would never end while it lives.
-    drop(command);
-    let mut output = OutputPipe::new(reader.into(), capture, watch)?;
+    let mut group = ProcessGroup::spawn(command)?;
+    let mut output = OutputPipe::new(receiver, capture, watch);
     output.watch.started();
 
-    let exit = match output.take_in_until(ended(&mut child, limit, cancel)).await {
+    let exit = match output.take_in_until(ended(&mut group, limit, cancel)).await {
         Ok(status) => {
             let exit = Exit::from(status?);
             let _ = timeout(LINGER, output.take_in_rest()).await;
@@ -66,14 +63,14 @@ pub(super) async fn run(
             exit
         }
         Err(stopped) => {
-            group.signal(Signal::TERM);
+            group.ask_to_end();
             let _ = timeout(GRACE, async {
-                let _ = output.take_in_until(child.wait()).await;
+                let _ = output.take_in_until(group.wait()).await;
                 output.take_in_rest().await;
             })
             .await;
             group.kill();
-            let _ = timeout(DRAIN, child.wait()).await;
+            let _ = timeout(DRAIN, group.wait()).await;
             stopped
         }
     };
@@ -83,7 +80,7 @@ pub(super) async fn run(
 
 /// Waits until the shell has ended, or until it has to be stopped.
 pub(super) async fn ended(
-    child: &mut Child,
+    group: &mut ProcessGroup,
     limit: Option<Duration>,
     cancel: &CancellationToken,
 ) -> Result<io::Result<ExitStatus>, Exit> {
@@ -95,47 +92,15 @@ pub(super) async fn ended(
     };
     tokio::select! {
         biased;
-        status = child.wait() => Ok(status),
+        status = group.wait() => Ok(status),
         () = cancel.cancelled() => Err(Exit::Cancelled),
         () = over => Err(Exit::TimedOut),
     }
 }
 
-/// A process group that is killed when this is dropped.
-pub(super) struct KillGroup {
-    id: Pid,
-    killed: bool,
-}
-
-impl KillGroup {
-    pub(super) fn of(child: &Child) -> io::Result<Self> {
-        let id = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        let id = id.ok_or_else(|| io::Error::other("the process has no id"))?;
-        Ok(Self { id, killed: false })
-    }
-
-    /// Sends a signal to all members. An empty group is as good.
-    pub(super) fn signal(&self, signal: Signal) {
-        let _ = kill_process_group(self.id, signal);
-    }
-
-    /// Kills all members, once: later the number may name another group.
-    pub(super) fn kill(&mut self) {
-        if !std::mem::replace(&mut self.killed, true) {
-            self.signal(Signal::KILL);
-        }
-    }
-}
-
-impl Drop for KillGroup {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
 /// The reading end of a command's output.
 struct OutputPipe<'a, W> {
-    pipe: pipe::Receiver,
+    pipe: Receiver,
     open: bool,
     buffer: Vec<u8>,
     capture: Capture,
@@ -143,14 +108,8 @@ struct OutputPipe<'a, W> {
 }
 
 impl<'a, W: RunObserver> OutputPipe<'a, W> {
-    fn new(reader: OwnedFd, capture: Capture, watch: &'a mut W) -> io::Result<Self> {
-        Ok(Self {
-            pipe: pipe::Receiver::from_owned_fd(reader)?,
-            open: true,
-            buffer: vec![0; READ_SIZE],
-            capture,
-            watch,
-        })
+    fn new(pipe: Receiver, capture: Capture, watch: &'a mut W) -> Self {
+        Self { pipe, open: true, buffer: vec![0; READ_SIZE], capture, watch }
     }
 
     /// Takes in output while `event` is awaited.

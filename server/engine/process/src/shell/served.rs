@@ -12,19 +12,17 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::Signal;
-use tokio::net::unix::pipe;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::environment;
-use super::process::KillGroup;
 use crate::outcome::{CapturedOutput, Exit};
+use crate::pipes::{self, Receiver, Sender};
+use crate::process_group::ProcessGroup;
 use crate::programs;
 use crate::sandbox::{PreparedService, Sandbox, SandboxRun, ServiceAccess, StartFailure, tied};
 use kode_base::paths::AbsPath;
@@ -63,19 +61,18 @@ pub struct ServedSpec {
 /// A program that was started.
 pub struct ServedProgram {
     /// Its standard input.
-    pub input: pipe::Sender,
+    pub input: Sender,
     /// Its standard output.
-    pub output: pipe::Receiver,
+    pub output: Receiver,
     /// Its standard error.
-    pub errors: pipe::Receiver,
+    pub errors: Receiver,
     /// The program.
     pub process: ServedProcess,
 }
 
 /// The process of a program; dropping it kills the group.
 pub struct ServedProcess {
-    child: Child,
-    group: KillGroup,
+    group: ProcessGroup,
     pending: Option<SandboxRun>,
     /// Its folder holds the program's temporary files.
     _sandbox: Option<Arc<Sandbox>>,
@@ -124,27 +121,25 @@ pub async fn start(spec: ServedSpec) -> Result<ServedProgram, ServiceEnd> {
             let needs = ServiceAccess { variables, network, writable, readable };
             let PreparedService { prepared, input } =
                 sandbox.prepare_lasting(&command, needs).await.map_err(sandboxed)?;
-            (prepared.command, prepared.input, OwnedFd::from(input), Some(prepared.pending))
+            (prepared.command, prepared.input, input, Some(prepared.pending))
         }
         None => {
             command.env("PATH", programs::search_path()).envs(&variables);
-            let (reader, writer) = io::pipe().map_err(sandboxed)?;
-            (command, Stdio::from(reader), OwnedFd::from(writer), None)
+            let (reader, sender) = pipes::to_program().map_err(sandboxed)?;
+            (command, Stdio::from(reader), sender, None)
         }
     };
     let started = (|| {
-        let (output, stdout) = io::pipe()?;
-        let (errors, stderr) = io::pipe()?;
-        command.stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
-        let child = command.spawn()?;
-        let group = KillGroup::of(&child)?;
-        // It holds the ends of the pipes that are the program's.
-        drop(command);
+        let (output, stdout) = pipes::from_program()?;
+        let (errors, stderr) = pipes::from_program()?;
+        command.stdin(stdin).stdout(stdout).stderr(stderr);
+        // The command holds the program's ends of the pipes, and is gone with this.
+        let group = ProcessGroup::spawn(command)?;
         Ok(ServedProgram {
-            input: pipe::Sender::from_owned_fd(input)?,
-            output: pipe::Receiver::from_owned_fd(output.into())?,
-            errors: pipe::Receiver::from_owned_fd(errors.into())?,
-            process: ServedProcess { child, group, pending, _sandbox: sandbox },
+            input,
+            output,
+            errors,
+            process: ServedProcess { group, pending, _sandbox: sandbox },
         })
     })();
     started.map_err(|error: io::Error| match error.kind() {
@@ -156,9 +151,9 @@ pub async fn start(spec: ServedSpec) -> Result<ServedProgram, ServiceEnd> {
 /// A program of the user's own that was started with all that this process has.
 pub struct UnconfinedProgram {
     /// Its standard input.
-    pub input: pipe::Sender,
+    pub input: Sender,
     /// Its standard output.
-    pub output: pipe::Receiver,
+    pub output: Receiver,
     /// The program.
     pub process: ServedProcess,
 }
@@ -170,20 +165,17 @@ pub struct UnconfinedProgram {
 /// How it was not started.
 pub fn start_unconfined(program: &OsString, arguments: &[OsString]) -> Result<UnconfinedProgram, ServiceEnd> {
     let started = (|| {
-        let (reader, input) = io::pipe()?;
-        let (output, stdout) = io::pipe()?;
+        let (reader, input) = pipes::to_program()?;
+        let (output, stdout) = pipes::from_program()?;
         // A program that is not there is an error of the start alone without the helper.
         let is_there = programs::on_path(program).is_some();
         let mut command = if is_there { tied::command(program) } else { Command::new(program) };
-        command.args(arguments).stdin(reader).stdout(stdout).stderr(Stdio::inherit()).process_group(0);
-        let child = command.spawn()?;
-        let group = KillGroup::of(&child)?;
-        // It holds the ends of the pipes that are the program's.
-        drop(command);
+        command.args(arguments).stdin(reader).stdout(stdout).stderr(Stdio::inherit());
+        let group = ProcessGroup::spawn(command)?;
         Ok(UnconfinedProgram {
-            input: pipe::Sender::from_owned_fd(input.into())?,
-            output: pipe::Receiver::from_owned_fd(output.into())?,
-            process: ServedProcess { child, group, pending: None, _sandbox: None },
+            input,
+            output,
+            process: ServedProcess { group, pending: None, _sandbox: None },
         })
     })();
     started.map_err(|error: io::Error| match error.kind() {
@@ -195,7 +187,7 @@ pub fn start_unconfined(program: &OsString, arguments: &[OsString]) -> Result<Un
 impl ServedProcess {
     /// Waits until the program has ended by itself. Safe to drop and to call again until it gives something.
     pub async fn ended(&mut self) -> ServiceEnd {
-        let status = self.child.wait().await;
+        let status = self.group.wait().await;
         self.group.kill();
         match status {
             Ok(status) => self.concluded(Exit::from(status)).await,
@@ -205,12 +197,12 @@ impl ServedProcess {
 
     /// Ends the program and all that it has started, once its input was closed.
     pub async fn end(mut self) -> ServiceEnd {
-        if timeout(EOF_GRACE, self.child.wait()).await.is_err() {
-            self.group.signal(Signal::TERM);
-            let _ = timeout(TERM_GRACE, self.child.wait()).await;
+        if timeout(EOF_GRACE, self.group.wait()).await.is_err() {
+            self.group.ask_to_end();
+            let _ = timeout(TERM_GRACE, self.group.wait()).await;
         }
         self.group.kill();
-        match timeout(KILL_GRACE, self.child.wait()).await {
+        match timeout(KILL_GRACE, self.group.wait()).await {
             Ok(Ok(status)) => self.concluded(Exit::from(status)).await,
             Ok(Err(_)) | Err(_) => ServiceEnd::Ran(Exit::Cancelled),
         }

@@ -9,9 +9,8 @@
 )]
 
 use std::collections::VecDeque;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -20,6 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::outcome::OutputFile;
 use kode_base::ids::CallId;
 use kode_base::paths::AbsPath;
+use kode_base::private;
 
 /// How many bytes of one command's output are kept.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -35,9 +35,6 @@ const BUFFER_BYTES: usize = 64 << 10;
 const EXTENSION: &str = "txt";
 /// The longest call id that is a file name as it is.
 const MAX_NAME: usize = 100;
-/// The folder and the files are their user's alone.
-const PRIVATE_FOLDER: u32 = 0o700;
-const PRIVATE_FILE: u32 = 0o600;
 
 /// The kept output of a session's commands.
 #[derive(Debug)]
@@ -139,7 +136,7 @@ impl Outputs {
         let shelf = match shelf.as_mut() {
             Some(shelf) => shelf,
             None => {
-                DirBuilder::new().recursive(true).mode(PRIVATE_FOLDER).create(&self.folder)?;
+                private::create_folders(self.folder.as_path())?;
                 shelf.insert(SpillShelf::find(&self.folder)?)
             }
         };
@@ -149,7 +146,7 @@ impl Outputs {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Err(_) | Ok(()) => {}
         }
-        let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE_FILE).open(&path)?;
+        let file = private::file_options().write(true).create_new(true).open(&path)?;
         shelf.files.push_back(SpilledFile { name: name.to_owned(), bytes: 0, grows: true });
         Ok(file)
     }

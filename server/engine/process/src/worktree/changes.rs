@@ -5,10 +5,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "git writes its answers into a folder of ours")]
 
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, PathBuf};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -19,7 +17,7 @@ use crate::plain_git::is_plain;
 use crate::sandbox::Sandbox;
 use crate::shell::Shell;
 use kode_base::blocking;
-use kode_base::paths::AbsPath;
+use kode_base::paths::{self, AbsPath};
 
 /// The most changed files.
 pub const MAX_FILES: usize = 1_000;
@@ -278,7 +276,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<DiffEntry>, String> {
             (mode != "000000").then(|| Side { mode: mode.to_owned(), blob: blob.to_owned() })
         };
         entries.push(DiffEntry {
-            path: Path::new(OsStr::from_bytes(path)).to_path_buf(),
+            path: paths::from_bytes(path).ok_or_else(wrong)?,
             before: side(before_mode, before),
             after: side(after_mode, after),
         });
@@ -316,7 +314,7 @@ mod tests {
 
     #[test]
     fn links_submodules_and_foreign_names_are_left_out_with_the_reason() {
-        let foreign = PathBuf::from(OsStr::from_bytes(b"\xff"));
+        let foreign = paths::from_bytes(b"\xff").unwrap();
         let mut odd = entry("x", None, Some("100644"));
         odd.path.clone_from(&foreign);
         let entries = vec![

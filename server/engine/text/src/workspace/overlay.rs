@@ -21,7 +21,7 @@ use crate::workspace::language::{DiagnosticsRequest, LanguageServers, ServerStar
 use crate::workspace::watch::MAX_WATCHED_FOLDERS;
 use crate::workspace::{PathError, ReadError, RealPaths};
 use kode_base::paths::{self, AbsPath, Target};
-use kode_base::{beneath, blocking, encoding};
+use kode_base::{blocking, encoding, windows_names};
 
 /// The largest file that is read as a whole.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -201,6 +201,10 @@ impl Workspace {
         }
         if is_uri {
             return Err(PathError(format!("`{path}` is neither a file nor an open document")));
+        }
+        if cfg!(windows) {
+            let below = path.strip_prefix("~/").unwrap_or(path);
+            windows_names::check(below).map_err(|refusal| PathError(refusal.to_string()))?;
         }
         if path == "~" || path.starts_with("~/") {
             let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
@@ -430,9 +434,9 @@ pub(super) fn open_regular(path: &Path) -> Result<(File, Metadata), BytesError> 
 /// As [`open_regular`], of a path whose links were followed when it was judged: a link that is on the way by now is not.
 #[cfg(unix)]
 pub(super) fn open_resolved(path: &Path) -> Result<(File, Metadata), BytesError> {
-    match beneath::open_file(path) {
+    match kode_base::beneath::open_file(path) {
         Ok(file) => regular(file),
-        Err(error) if beneath::is_link(&error) => Err(BytesError::Replaced),
+        Err(error) if kode_base::beneath::is_link(&error) => Err(BytesError::Replaced),
         Err(error) => Err(error.into()),
     }
 }

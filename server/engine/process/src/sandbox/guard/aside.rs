@@ -23,8 +23,8 @@ use rustix::fs::{
 };
 use serde::{Deserialize, Serialize};
 
-use kode_base::beneath;
 use kode_base::paths::real_path;
+use kode_base::{beneath, private};
 
 /// The folder for them in the product's state.
 const FOLDER: &str = "set-aside";
@@ -84,7 +84,7 @@ impl Quarantine {
     #[must_use]
     pub(crate) fn lock(&self) -> Option<File> {
         let open = || {
-            fs::DirBuilder::new().recursive(true).mode(PRIVATE).create(&self.folder)?;
+            private::create_folders(&self.folder)?;
             File::options().create(true).truncate(false).write(true).open(self.folder.join(LOCK))
         };
         let file = open()
@@ -151,7 +151,7 @@ impl Quarantine {
 
     /// A folder for one more, and none of those that are too old.
     fn item(&self) -> io::Result<PathBuf> {
-        fs::DirBuilder::new().recursive(true).mode(PRIVATE).create(&self.folder)?;
+        private::create_folders(&self.folder)?;
         self.sweep();
         let item = tempfile::Builder::new().prefix("item-").rand_bytes(12).tempdir_in(&self.folder)?;
         real_path(item.keep())

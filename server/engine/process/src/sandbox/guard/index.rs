@@ -20,8 +20,9 @@ use rustix::io::Errno;
 use kode_base::beneath;
 use kode_base::steering::{is_repository, is_steering};
 
-use super::stamp::InodeStamp;
-use super::survey::{FolderRole, FolderVisitor, GuardLook, GuardScope, GuardSurvey, is_of_bare};
+use super::survey::{FolderRole, FolderVisitor, GuardLook, GuardScope, GuardSurvey};
+use crate::git_obeys::folders::is_of_bare;
+use crate::git_obeys::stamp::InodeStamp;
 
 /// How many watches the user may have.
 const QUOTA: &str = "/proc/sys/fs/inotify/max_user_watches";

@@ -50,9 +50,6 @@ const LOCK: &str = ".lock";
 const CONTAINERS: [&str; 2] = ["worktrees", "modules"];
 /// State of a command that stopped half-way: it names what the next `--continue` runs.
 const UNFINISHED: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
-/// Entries that steer git in a folder that is a repository by its content alone.
-pub(super) const OF_BARE: [&str; 8] =
-    ["hooks", "config", "config.worktree", "commondir", "info", "rebase-merge", "rebase-apply", "sequencer"];
 /// The end of the names of hooks that git never runs.
 const SAMPLE: &str = ".sample";
 /// The `commondir` of a linked worktree.

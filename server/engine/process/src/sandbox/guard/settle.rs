@@ -12,7 +12,8 @@ use kode_base::steering;
 use super::aside::{Quarantine, QuarantinedFile};
 use super::repository::{is_harmless, is_passing, worktree_of};
 use super::restore::put_link_back;
-use super::survey::{GuardSurvey, GuardedPath, pointed_to};
+use super::survey::{GuardSurvey, GuardedPath};
+use crate::git_obeys::folders::pointed_to;
 use crate::sandbox::RestoredPath;
 
 /// The actions.

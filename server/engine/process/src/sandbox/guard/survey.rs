@@ -5,12 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 use serde::{Deserialize, Serialize};
@@ -18,20 +16,18 @@ use serde::{Deserialize, Serialize};
 use kode_base::steering::{self, is_repository, is_steering};
 use kode_base::{beneath, regular};
 
-use super::repository::{self, EntryRole, OF_BARE};
-use super::settings::{NamedPaths, SettingsPlace, hooks};
+use super::repository::{self, EntryRole};
+use crate::git_obeys::folders::{
+    BARE, COMMON, HEAD, MAX_POINTER, OF_BARE, folded, makes_repository, pointed_to,
+};
+use crate::git_obeys::settings::{NamedPaths, SettingsPlace, hooks};
+use crate::sandbox::hidden::{HiddenFilter, PathTest};
 use kode_base::paths::real_path;
 
-/// The entries that make a folder a repository without a `.git`.
-const HEAD: &str = "HEAD";
-const COMMON: &str = "commondir";
-const BARE: [&str; 2] = ["objects", "refs"];
 /// How many entries of folders are read. A walk over this many takes half a minute.
 const MAX_ENTRIES: usize = 8_000_000;
 /// How many paths are hidden one by one: each is a mount, which the kernel makes for every command.
 const MAX_HIDDEN: usize = 5_000;
-/// How much of a file that names a folder is read, in bytes.
-const MAX_POINTER: u64 = 4096;
 /// The maximum number of links that are followed on the way to a script; the kernel has the same.
 const MAX_LINKS: usize = 40;
 /// The kind of a guarded path.
@@ -88,47 +84,6 @@ pub(super) enum FolderRole {
     GitData,
     /// A guarded folder in a git folder: its own entries are checked again while commands run.
     Held,
-}
-
-/// Which paths are not to be seen, besides those of the policy: by a rule of the user, say.
-#[derive(Clone)]
-pub struct HiddenFilter {
-    key: String,
-    deciding: &'static [&'static str],
-    look: Arc<dyn Fn() -> PathTest + Send + Sync>,
-}
-
-/// Asked with a path and whether it is a folder.
-pub type PathTest = Box<dyn Fn(&Path, bool) -> bool>;
-
-impl HiddenFilter {
-    /// A filter that differs from others by `key`. Each walk takes one `look`, which is asked with a path and whether it is a
-    /// folder. Files of the names `deciding` hide paths beneath their folders: they are guarded, and a change of one
-    /// repeats the whole walk.
-    pub fn new(
-        key: String,
-        deciding: &'static [&'static str],
-        look: impl Fn() -> PathTest + Send + Sync + 'static,
-    ) -> Self {
-        Self { key, deciding, look: Arc::new(look) }
-    }
-
-    /// Whether files of that name hide others.
-    pub(super) fn is_deciding(&self, name: &OsStr) -> bool {
-        self.deciding.iter().any(|other| name.eq_ignore_ascii_case(other))
-    }
-}
-
-impl fmt::Debug for HiddenFilter {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("HiddenFilter").field(&self.key).finish()
-    }
-}
-
-impl PartialEq for HiddenFilter {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
 }
 
 /// A place with the paths that are hidden in it now.
@@ -468,7 +423,7 @@ fn forget_in<T>(map: &mut BTreeMap<PathBuf, T>, path: &Path) {
 impl GuardScope {
     /// The place with the paths that are hidden in it now.
     pub(super) fn look(&self) -> GuardLook<'_> {
-        GuardLook { scope: self, hides: self.hides.as_ref().map(|hides| (hides.look)()) }
+        GuardLook { scope: self, hides: self.hides.as_ref().map(|hides| hides.look()) }
     }
 
     /// Whether files of that name hide others.
@@ -478,7 +433,7 @@ impl GuardScope {
 
     /// The paths above the roots at which a file would hide paths in them.
     pub(super) fn deciding_above(&self) -> impl Iterator<Item = PathBuf> {
-        let names = self.hides.as_ref().map_or(&[][..], |hides| hides.deciding);
+        let names = self.hides.as_ref().map_or(&[][..], |hides| hides.deciding());
         let above: BTreeSet<_> = self.roots.iter().flat_map(|root| root.ancestors().skip(1)).collect();
         above.into_iter().flat_map(move |folder| names.iter().map(move |name| folder.join(name)))
     }
@@ -679,44 +634,7 @@ impl SurveyWalk<'_> {
     }
 }
 
-/// Whether a folder with these entries is a repository by its content.
-pub(super) fn makes_repository(has: &dyn Fn(&str) -> bool) -> bool {
-    has(HEAD) && (has(COMMON) || BARE.iter().all(|data| has(data)))
-}
-
-/// Whether a name takes part in what makes a folder a repository, or steers one that is.
-pub(super) fn is_of_bare(name: &OsStr) -> bool {
-    let is = |other: &&str| name.eq_ignore_ascii_case(other);
-    is(&HEAD) || BARE.iter().chain(&OF_BARE).any(is)
-}
-
-/// The folder with the settings of the repository that a `.git` is or names.
-pub(super) fn common_folder(path: &Path) -> Option<PathBuf> {
-    let folder = pointed_to(path)?;
-    let common = regular::read_text(&folder.join(COMMON), MAX_POINTER).ok();
-    common.and_then(|common| real_path(folder.join(common.trim_end())).ok()).or(Some(folder))
-}
-
-/// The folder a `.git` file or link points to, resolved.
-pub(super) fn pointed_to(path: &Path) -> Option<PathBuf> {
-    if path.is_dir() {
-        return real_path(path).ok();
-    }
-    let text = regular::read_text(path, MAX_POINTER).ok()?;
-    let folder = text.strip_prefix("gitdir:")?.trim();
-    real_path(path.parent()?.join(folder)).ok()
-}
-
 /// Whether a word that represents a file that is not there is likely to be one: it names a folder as well.
 fn looks_like_file(path: &Path, worktree: &Path) -> bool {
     path.parent().is_some_and(|folder| folder != worktree)
-}
-
-/// A path with its dots folded, for one that is not there.
-pub(super) fn folded(path: &Path) -> PathBuf {
-    let folder = path.parent().and_then(|folder| real_path(folder).ok());
-    match (folder, path.file_name()) {
-        (Some(folder), Some(name)) => folder.join(name),
-        _ => kode_base::paths::AbsPath::new(path).map_or_else(|_| path.to_path_buf(), PathBuf::from),
-    }
 }

@@ -9,9 +9,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 use super::index::GuardIndex;
-use super::{
-    FileGuard, GuardScope, GuardSnapshot, GuardSurvey, GuardedPath, LeaseKind, Quarantine, obeyed_by_git,
-};
+use super::{FileGuard, GuardScope, GuardSnapshot, GuardSurvey, GuardedPath, LeaseKind, Quarantine};
 use crate::sandbox::{GuardReport, RestoredPath};
 use kode_base::paths::{AbsPath, real_path};
 
@@ -182,7 +180,9 @@ fn a_folder_that_is_a_repository_by_its_content_is_guarded_as_one() {
 #[test]
 fn a_file_that_makes_a_folder_a_repository_or_steers_one_is_obeyed_by_git() {
     let fixture = fixture(&["d/HEAD", "d/objects/x", "e/config", "e/objects/x", "e/refs/x", "plain/config"]);
-    let is_obeyed = |file: &str| obeyed_by_git(&AbsPath::new(fixture.root.join(file)).unwrap()).is_some();
+    let is_obeyed = |file: &str| {
+        crate::git_obeys::obeyed_by_git(&AbsPath::new(fixture.root.join(file)).unwrap()).is_some()
+    };
     assert!(is_obeyed("d/refs/x") && is_obeyed("e/HEAD") && is_obeyed("e/head"));
     assert!(!is_obeyed("d/config") && !is_obeyed("plain/HEAD") && !is_obeyed("e/readme"));
     fixture.write("d/refs/x", "");
@@ -193,7 +193,9 @@ fn a_file_that_makes_a_folder_a_repository_or_steers_one_is_obeyed_by_git() {
 fn a_file_that_settings_include_is_obeyed_by_git_before_it_is_there() {
     let fixture = fixture(&["w/file"]);
     fixture.write("w/.git/config", "[include]\n\tpath = ../shared\n[core]\n\thooksPath = .githooks\n");
-    let is_obeyed = |file: &str| obeyed_by_git(&AbsPath::new(fixture.root.join(file)).unwrap()).is_some();
+    let is_obeyed = |file: &str| {
+        crate::git_obeys::obeyed_by_git(&AbsPath::new(fixture.root.join(file)).unwrap()).is_some()
+    };
     assert!(is_obeyed("w/shared") && is_obeyed("w/.githooks/pre-commit"));
     assert!(!is_obeyed("w/file") && !is_obeyed("shared"));
 }

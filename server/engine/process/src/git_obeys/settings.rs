@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use kode_base::regular;
 
+use super::folders::folded;
 use super::stamp::InodeStamp;
-use super::survey::folded;
 use crate::plain_git::WRITING_HOOKS;
 use kode_base::paths::real_path;
 
@@ -48,35 +48,35 @@ const OTHER_HOOKS: [&str; 4] =
     ["post-index-change", "fsmonitor-watchman", "reference-transaction", "proc-receive"];
 
 /// Hooks that git runs from a folder that is otherwise the workspace's.
-pub(super) fn hooks() -> impl Iterator<Item = &'static str> {
+pub(crate) fn hooks() -> impl Iterator<Item = &'static str> {
     WRITING_HOOKS.into_iter().chain(OTHER_HOOKS)
 }
 
 /// Where the settings of a repository are, and what relative paths in them mean.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SettingsPlace<'a> {
+pub(crate) struct SettingsPlace<'a> {
     /// The git folder.
-    pub(super) folder: &'a Path,
+    pub(crate) folder: &'a Path,
     /// The folder of its files; the git folder itself for a repository without.
-    pub(super) worktree: &'a Path,
+    pub(crate) worktree: &'a Path,
     /// The home folder.
-    pub(super) home: Option<&'a Path>,
+    pub(crate) home: Option<&'a Path>,
 }
 
 /// The paths in settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct NamedPaths {
+pub(crate) struct NamedPaths {
     /// Files and folders that git obeys, existing or not.
-    pub(super) obeyed: Vec<PathBuf>,
+    pub(crate) obeyed: Vec<PathBuf>,
     /// Files that could be programs it runs; folders of these names are not meant.
-    pub(super) programs: Vec<PathBuf>,
+    pub(crate) programs: Vec<PathBuf>,
     /// The files that said so, as they were.
-    pub(super) sources: BTreeMap<PathBuf, Option<InodeStamp>>,
+    pub(crate) sources: BTreeMap<PathBuf, Option<InodeStamp>>,
 }
 
 impl NamedPaths {
     /// Reads the settings of a repository and those of the user that apply in it.
-    pub(super) fn by(place: &SettingsPlace<'_>) -> Self {
+    pub(crate) fn by(place: &SettingsPlace<'_>) -> Self {
         let mut named = Self::default();
         let own = ["config", "config.worktree"].map(|name| place.folder.join(name));
         let home = place
@@ -90,13 +90,13 @@ impl NamedPaths {
     }
 
     /// Whether the files that said so are as they were.
-    pub(super) fn is_current(&self) -> bool {
+    pub(crate) fn is_current(&self) -> bool {
         self.sources.iter().all(|(file, stamp)| InodeStamp::of(file) == *stamp)
     }
 
     /// Whether a file is one of these, or lies in a folder that git obeys. Hooks among the files of the workspace do not make
     /// all of it obeyed.
-    pub(super) fn covers(&self, file: &Path, worktree: &Path) -> bool {
+    pub(crate) fn covers(&self, file: &Path, worktree: &Path) -> bool {
         let resolved = |path: &PathBuf| real_path(path).unwrap_or_else(|_| folded(path));
         let obeys = |path: &PathBuf| {
             let path = resolved(path);

@@ -3,6 +3,10 @@
 //! Rule: every folder above the file is asked. The settings of a repository are read again when one of their files has
 //! changed.
 
+pub(crate) mod folders;
+pub(crate) mod settings;
+pub(crate) mod stamp;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -12,8 +16,8 @@ use parking_lot::Mutex;
 use kode_base::paths::AbsPath;
 use kode_base::steering::GIT;
 
-use super::settings::{NamedPaths, SettingsPlace};
-use super::survey::{common_folder, is_of_bare, makes_repository};
+use folders::{common_folder, is_of_bare, makes_repository};
+use settings::{NamedPaths, SettingsPlace};
 
 /// How many repositories are remembered.
 const MAX_REMEMBERED: usize = 256;
