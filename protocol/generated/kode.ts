@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "383a97e273dd170a86b63ec26e46f148a9b6d7ce21614386dda7ee4ec238d23c";
+export const SCHEMA_HASH = "a80849becfe3148f1526435caf0d75fcbc5dd55f53a63d91f7fafb0bf456b058";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -289,7 +289,7 @@ export interface BackgroundTask {
     callId: CallId;
     /** Its command line in short. */
     title: string;
-    /** When it was started. */
+    /** When it was started, or moved to the background. */
     startedAt: Timestamp;
     /** When and how it ended; absent while it runs. */
     end?: BackgroundExit;
@@ -2724,6 +2724,20 @@ export interface MoveQueued {
     before?: QueueId;
 }
 
+/** Which call's command is to run on in the background. */
+export interface MoveToBackgroundParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The call of Bash that runs the command. */
+    callId: CallId;
+}
+
+/** The background command that a call's command has become. */
+export interface MoveToBackgroundResult {
+    /** Its id. */
+    taskId: TaskId;
+}
+
 /** The initial options of a session; absent ones come from the user's settings. */
 export interface NewSessionParams {
     /** The folder to work in, as a `file:` URI; without it the workspace's own folders. */
@@ -5072,6 +5086,14 @@ export interface Requests {
      * Errors: `unknownSession`, `unknownTask`.
      */
     "agent/tasks/stop": { params: StopTaskParams; result: CancelResult };
+    /**
+     * Moves the command that a call of Bash runs to the background: the same process runs on without a limit in time, and the
+     * call ends with a result that says so. `background_started` tells about it. `unknownCall`: no such call runs now.
+     * `nothingToDo`: it is a call of another tool, or in the background already. `sessionBusy`: too many run there.
+     *
+     * Errors: `unknownSession`, `unknownCall`, `nothingToDo`, `sessionBusy`.
+     */
+    "agent/tasks/background": { params: MoveToBackgroundParams; result: MoveToBackgroundResult };
     /**
      * Sends a message of the user to a sub-agent in the background, which reads it with its next step. Errors of `to` and
      * `text` are `invalidParams`; `sessionBusy` means that a mailbox is full, and no member gets it then.

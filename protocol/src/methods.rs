@@ -58,7 +58,10 @@ use crate::sessions::{
     ArchiveSessionParams, DeleteSessionParams, ListSessionsParams, ListSessionsResult, RenameSessionParams,
     SearchSessionsParams, SearchSessionsResult, SessionListChangedParams,
 };
-use crate::task::{ListTasksParams, ListTasksResult, ReadOutputParams, ReadOutputResult, StopTaskParams};
+use crate::task::{
+    ListTasksParams, ListTasksResult, MoveToBackgroundParams, MoveToBackgroundResult, ReadOutputParams,
+    ReadOutputResult, StopTaskParams,
+};
 use crate::team::{SendToTeamParams, SendToTeamResult};
 use crate::todo::{ListTodosParams, ListTodosResult};
 use crate::tools::{
@@ -381,6 +384,12 @@ requests! {
     ///
     /// Errors: `unknownSession`, `unknownTask`.
     StopTask = "agent/tasks/stop", StopTaskParams => CancelResult;
+    /// Moves the command that a call of Bash runs to the background: the same process runs on without a limit in time, and the
+    /// call ends with a result that says so. `background_started` tells about it. `unknownCall`: no such call runs now.
+    /// `nothingToDo`: it is a call of another tool, or in the background already. `sessionBusy`: too many run there.
+    ///
+    /// Errors: `unknownSession`, `unknownCall`, `nothingToDo`, `sessionBusy`.
+    MoveToBackground = "agent/tasks/background", MoveToBackgroundParams => MoveToBackgroundResult;
     /// Sends a message of the user to a sub-agent in the background, which reads it with its next step. Errors of `to` and
     /// `text` are `invalidParams`; `sessionBusy` means that a mailbox is full, and no member gets it then.
     ///

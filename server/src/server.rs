@@ -82,6 +82,7 @@ pub(crate) fn service_of(make: impl FnOnce(Client) -> Backend) -> (LspService<Ba
         .custom_method("agent/checkpoint/restore", checkpoint::restore)
         .custom_method("agent/tasks/list", task::list)
         .custom_method("agent/tasks/stop", task::stop)
+        .custom_method("agent/tasks/background", task::move_to_background)
         .custom_method("agent/team/send", task::send)
         .custom_method("agent/output/read", task::read)
         .custom_method("agent/tools/list", catalogue::tools)

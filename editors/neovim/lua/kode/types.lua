@@ -172,7 +172,7 @@
 ---@field taskId kode.TaskId Its id.
 ---@field callId kode.CallId The call that started it.
 ---@field title string Its command line in short.
----@field startedAt kode.Timestamp When it was started.
+---@field startedAt kode.Timestamp When it was started, or moved to the background.
 ---@field end? kode.BackgroundExit When and how it ended; absent while it runs.
 
 --- A place in a session's sequence of events.
@@ -2014,6 +2014,15 @@
 ---@field queueId kode.QueueId The prompt.
 ---@field before? kode.QueueId The one that comes after it from now on; it is the last when absent.
 
+--- Which call's command is to run on in the background.
+---@class kode.MoveToBackgroundParams
+---@field sessionId kode.SessionId The session.
+---@field callId kode.CallId The call of Bash that runs the command.
+
+--- The background command that a call's command has become.
+---@class kode.MoveToBackgroundResult
+---@field taskId kode.TaskId Its id.
+
 --- The initial options of a session; absent ones come from the user's settings.
 ---@class kode.NewSessionParams
 ---@field workspaceFolder? kode.Uri The folder to work in, as a `file:` URI; without it the workspace's own folders.
@@ -3329,6 +3338,7 @@
 ---@field ["agent/checkpoint/restore"] fun(params: kode.RestoreCheckpointParams): kode.RestoreCheckpointResult Begins to restore a checkpoint, or tells what that would do; `edits_resolved` tells how it went. Errors: `unknownSession`, `unknownCheckpoint`, `nothingToDo`, `sessionBusy`, `invalidParams`.
 ---@field ["agent/tasks/list"] fun(params: kode.ListTasksParams): kode.ListTasksResult Lists the background commands of a session, also those that have ended. Errors: `unknownSession`.
 ---@field ["agent/tasks/stop"] fun(params: kode.StopTaskParams): kode.CancelResult Begins to end a background command; `background_ended` tells that it is gone. Errors: `unknownSession`, `unknownTask`.
+---@field ["agent/tasks/background"] fun(params: kode.MoveToBackgroundParams): kode.MoveToBackgroundResult Moves the command that a call of Bash runs to the background: the same process runs on without a limit in time, and the call ends with a result that says so. `background_started` tells about it. `unknownCall`: no such call runs now. `nothingToDo`: it is a call of another tool, or in the background already. `sessionBusy`: too many run there. Errors: `unknownSession`, `unknownCall`, `nothingToDo`, `sessionBusy`.
 ---@field ["agent/team/send"] fun(params: kode.SendToTeamParams): kode.SendToTeamResult Sends a message of the user to a sub-agent in the background, which reads it with its next step. Errors of `to` and `text` are `invalidParams`; `sessionBusy` means that a mailbox is full, and no member gets it then. Errors: `unknownSession`, `invalidParams`, `nothingToDo`, `sessionBusy`.
 ---@field ["agent/output/read"] fun(params: kode.ReadOutputParams): kode.ReadOutputResult Gives a page of the whole output of a call or a background command. Errors: `unknownSession`, `unknownCall`, `unknownTask`, `invalidParams`, `storageFailure`.
 ---@field ["agent/tools/list"] fun(params: kode.ListToolsParams): kode.ListToolsResult Lists the tools.

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "383a97e273dd170a86b63ec26e46f148a9b6d7ce21614386dda7ee4ec238d23c"
+M.schema_hash = "a80849becfe3148f1526435caf0d75fcbc5dd55f53a63d91f7fafb0bf456b058"
 
 return M

@@ -1,7 +1,8 @@
 //! Bash: runs a command line.
 //!
 //! Rule: whatever ends a command, the model gets what it wrote until then; anything but exit code 0 is an error.
-//! Commands see files, not editors: where the two differ the result says so.
+//! Commands see files, not editors: where the two differ the result says so. A command that the user moves to the background
+//! gives the call a result at once.
 
 #[cfg(test)]
 mod tests;
@@ -19,11 +20,12 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use crate::bash_output::shown;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::Target;
 use kode_process::outcome::{Exit, OutputFile};
 use kode_process::sandbox::GuardReport;
-use kode_process::shell::{CommandOutcome, CommandSpec, ShellError, StartError};
+use kode_process::shell::{CommandOutcome, CommandSpec, ForegroundEnd, ShellError, ShellTask, StartError};
 use kode_text::workspace::unsaved::UnsavedDocument;
 use kode_tool::{CallAction, CallContext, CallPlan, ProgressReporter, Tool, ToolFacts, ToolOutput};
 
@@ -119,7 +121,7 @@ impl Tool for Bash {
             let spec = CommandSpec { sandbox: context.sandbox.clone(), ..spec };
             match is_background {
                 true => start(spec, line, input.timeout, context).boxed(),
-                false => run(spec, context).boxed(),
+                false => run(spec, line, context).boxed(),
             }
         }));
         Ok(CallPlan { title, touches, action })
@@ -168,10 +170,13 @@ fn first_line(text: &str) -> String {
     short
 }
 
-async fn run(spec: CommandSpec, context: CallContext) -> Result<ToolOutput, ToolError> {
+async fn run(spec: CommandSpec, line: String, context: CallContext) -> Result<ToolOutput, ToolError> {
     let limit = spec.timeout;
     let unseen = unseen_notes(&context).await;
-    let outcome = run_reporting(spec, &context).await.map_err(|error| not_started(&error))?;
+    let outcome = match run_reporting(spec, line, &context).await.map_err(|error| not_started(&error))? {
+        ForegroundEnd::Ended(outcome) => outcome,
+        ForegroundEnd::Moved(task) => return Ok(moved(&task, &context, &unseen)),
+    };
     let mut notes = Vec::new();
     if let (Some(file), true) = (&outcome.output.file, outcome.output.cut > 0) {
         notes.push(kept_note(file));
@@ -186,6 +191,29 @@ async fn run(spec: CommandSpec, context: CallContext) -> Result<ToolOutput, Tool
     notes.extend(guard_notes(&outcome.guarded));
     notes.extend(unseen);
     result(&outcome, &notes, limit)
+}
+
+/// The result of a call whose command the user has moved to the background.
+fn moved(task: &ShellTask, context: &CallContext, notes: &[String]) -> ToolOutput {
+    let (tasks, id) = (context.shell.tasks(), task.id());
+    let file = tasks.outputs().map(|outputs| outputs.path(task.call()).to_string());
+    let kept = file.as_ref().map(|file| format!(" All it writes is kept in `{file}`.")).unwrap_or_default();
+    let seen = shown(task, tasks.look(task), None).model_text;
+    let mut text = format!(
+        "The user moved the command to the background, where it runs on without a time limit as {id}; go on with other \
+         work. See what it writes from now on with BashOutput (`task_id`: \"{id}\"), end it with KillShell.{kept}\n\n{seen}"
+    );
+    for note in notes {
+        text.push_str("\n\n");
+        text.push_str(note);
+    }
+    let structured = json!({ "taskId": id.as_str(), "outputFile": file, "movedToBackground": true });
+    ToolOutput {
+        model_text: text,
+        display: format!("Moved to the background as {id}"),
+        structured: Some(structured),
+        ..ToolOutput::default()
+    }
 }
 
 /// Starts a command that continues after the call.
@@ -282,11 +310,15 @@ pub(super) fn guard_notes(guarded: &GuardReport) -> Vec<String> {
 }
 
 /// Runs the command while its output is reported.
-async fn run_reporting(spec: CommandSpec, context: &CallContext) -> Result<CommandOutcome, ShellError> {
-    let reporter = Mutex::new(Reporter::new(Arc::clone(&context.progress)));
-    let report = |action: &dyn Fn(&mut Reporter)| action(&mut reporter.lock());
-    let on_output = |text: &str| report(&|reporter| reporter.push(text));
-    let mut running = pin!(context.shell.run(spec, on_output, &context.cancel));
+async fn run_reporting(
+    spec: CommandSpec,
+    line: String,
+    context: &CallContext,
+) -> Result<ForegroundEnd, ShellError> {
+    let reporter = Arc::new(Mutex::new(Reporter::new(Arc::clone(&context.progress))));
+    let written = Arc::clone(&reporter);
+    let on_output = move |text: &str| written.lock().push(text);
+    let mut running = pin!(context.shell.run_movable(spec, line, on_output, &context.cancel));
     let mut ticks = interval(PROGRESS_INTERVAL);
     // A late tick delays the next one, so that two reports are never closer than the interval.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -294,7 +326,7 @@ async fn run_reporting(spec: CommandSpec, context: &CallContext) -> Result<Comma
         tokio::select! {
             biased;
             outcome = &mut running => return outcome,
-            _ = ticks.tick() => report(&Reporter::flush),
+            _ = ticks.tick() => reporter.lock().flush(),
         }
     }
 }

@@ -24,7 +24,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::process::{KillGroup, ended};
+use super::process::{KillGroup, TimeLimit, ended};
 use crate::outcome::{CapturedOutput, Exit};
 use crate::programs;
 use crate::sandbox::{PreparedService, Sandbox, SandboxRun, StartFailure};
@@ -169,7 +169,9 @@ async fn to_end(
             tokio::join!(feeding, out.take_in(&mut stdout), err.take_in(&mut stderr));
         });
         let mut is_over = false;
-        let ended = beside(&mut streams, &mut is_over, ended(&mut child, Some(limit), cancel)).await;
+        let ended =
+            beside(&mut streams, &mut is_over, ended(&mut child, Some(&TimeLimit::fixed(limit)), cancel))
+                .await;
         let exit = match ended {
             Ok(status) => {
                 if !is_over {
