@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "a80849becfe3148f1526435caf0d75fcbc5dd55f53a63d91f7fafb0bf456b058";
+export const SCHEMA_HASH = "256d0e3311ddfb8215ae3ede9b293297fe72784b44740f360a28dcd87454a322";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -2109,6 +2109,15 @@ export interface LeaseChanged {
     writer?: SessionWriter;
     /** Whether that is this server. */
     isMine: boolean;
+}
+
+/** The client goes and may come back. */
+export type LeaveParams = Record<string, never>;
+
+/** What becomes of the server. */
+export interface LeaveResult {
+    /** Whether it outlives the connection, because a turn runs. */
+    outlives: boolean;
 }
 
 /** Whole lines of a text. */
@@ -5006,6 +5015,12 @@ export interface Requests {
      * reports counts as not in front.
      */
     "agent/client/focus": { params: ReportFocusParams; result: null };
+    /**
+     * Says that the client goes and may come back, as a window does that is loaded again. Where a turn runs, the server outlives the
+     * end of the connection without `shutdown` until no turn runs, for half an hour at most. Files that were open are closed ones
+     * then, and another server follows the sessions, answers what they ask, and continues with them afterwards.
+     */
+    "agent/client/leave": { params: LeaveParams; result: LeaveResult };
     /**
      * Answers a question of the model, or refuses to; the first answer wins.
      *

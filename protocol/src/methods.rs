@@ -7,7 +7,7 @@ use lsp_types::notification::Notification;
 use lsp_types::request::Request;
 use schemars::{Schema, SchemaGenerator};
 
-use crate::alert::{ReportFocusParams, RingBellParams};
+use crate::alert::{LeaveParams, LeaveResult, ReportFocusParams, RingBellParams};
 use crate::ask::{AskSessionParams, AskSessionResult};
 use crate::catalogue::{
     DoctorParams, DoctorResult, ListAgentsParams, ListAgentsResult, ListModelsParams, ListModelsResult,
@@ -330,6 +330,10 @@ requests! {
     /// Reports whether the editor is in front. While it is, no alert of the setting `notify` goes out; a client that never
     /// reports counts as not in front.
     ReportFocus = "agent/client/focus", ReportFocusParams => ();
+    /// Says that the client goes and may come back, as a window does that is loaded again. Where a turn runs, the server outlives the
+    /// end of the connection without `shutdown` until no turn runs, for half an hour at most. Files that were open are closed ones
+    /// then, and another server follows the sessions, answers what they ask, and continues with them afterwards.
+    LeaveClient = "agent/client/leave", LeaveParams => LeaveResult;
     /// Answers a question of the model, or refuses to; the first answer wins.
     ///
     /// Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.

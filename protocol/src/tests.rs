@@ -310,6 +310,8 @@ fn a_background_command_and_a_page_of_output_keep_their_form() {
     check::<ReadOutputParams>(&json!({ "sessionId": "s", "callId": "c", "offset": 1, "limit": 2 }));
     check::<ReadOutputParams>(&json!({ "sessionId": "s", "taskId": "bash_1" }));
     check::<MoveToBackgroundParams>(&json!({ "sessionId": "s", "callId": "call_1" }));
+    check::<crate::LeaveParams>(&json!({}));
+    check::<crate::LeaveResult>(&json!({ "outlives": true }));
     check::<MoveToBackgroundResult>(&json!({ "taskId": "bash_1" }));
 }
 

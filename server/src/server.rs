@@ -67,6 +67,7 @@ pub(crate) fn service_of(make: impl FnOnce(Client) -> Backend) -> (LspService<Ba
         .custom_method("agent/trust/dismiss", config::trust_dismiss)
         .custom_method("agent/trust/workspace", config::trust_workspace)
         .custom_method("agent/client/focus", focus::report)
+        .custom_method("agent/client/leave", focus::leave)
         .custom_method("agent/queue/update", queue::update)
         .custom_method("agent/draft/set", draft::set)
         .custom_method("agent/question/respond", question::respond)

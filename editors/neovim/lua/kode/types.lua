@@ -1651,6 +1651,13 @@
 ---@field writer? kode.SessionWriter The writer of the session; absent without one.
 ---@field isMine boolean Whether that is this server.
 
+--- The client goes and may come back.
+---@class kode.LeaveParams
+
+--- What becomes of the server.
+---@class kode.LeaveResult
+---@field outlives boolean Whether it outlives the connection, because a turn runs.
+
 --- Whole lines of a text.
 ---@class kode.LineRange
 ---@field start integer The first line, from 0.
@@ -3325,6 +3332,7 @@
 ---@field ["agent/trust/dismiss"] fun(params: kode.TrustParams) Notes that the user does not want to be asked about these again until they change. Errors: `unknownSession`, `storageFailure`.
 ---@field ["agent/trust/workspace"] fun(params: kode.TrustWorkspaceParams) Says whether the editor trusts the workspace. While it does not, no approval counts.
 ---@field ["agent/client/focus"] fun(params: kode.ReportFocusParams) Reports whether the editor is in front. While it is, no alert of the setting `notify` goes out; a client that never reports counts as not in front.
+---@field ["agent/client/leave"] fun(params: kode.LeaveParams): kode.LeaveResult Says that the client goes and may come back, as a window does that is loaded again. Where a turn runs, the server outlives the end of the connection without `shutdown` until no turn runs, for half an hour at most. Files that were open are closed ones then, and another server follows the sessions, answers what they ask, and continues with them afterwards.
 ---@field ["agent/question/respond"] fun(params: kode.RespondQuestionParams) Answers a question of the model, or refuses to; the first answer wins. Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
 ---@field ["agent/todos/list"] fun(params: kode.ListTodosParams): kode.ListTodosResult Lists what there is to do in a session. Errors: `unknownSession`.
 ---@field ["agent/edits/list"] fun(params: kode.ListEditsParams): kode.ListEditsResult Lists what a session has changed, file by file and hunk by hunk, unchanged now. Errors: `unknownSession`, `storageFailure`, `invalidParams`.

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "a80849becfe3148f1526435caf0d75fcbc5dd55f53a63d91f7fafb0bf456b058"
+M.schema_hash = "256d0e3311ddfb8215ae3ede9b293297fe72784b44740f360a28dcd87454a322"
 
 return M
