@@ -40,7 +40,7 @@ pub enum AlertReason {
 #[serde(rename_all = "camelCase")]
 pub struct LeaveParams {}
 
-/// What becomes of the server.
+/// The future of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaveResult {

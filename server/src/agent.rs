@@ -94,7 +94,7 @@ const OUTLIVE_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Agent {
     /// Has the turns that run outlive the connection, and says whether any does. With the end of the connection, open documents
-    /// are closed: what the agent does then it does to the files.
+    /// are closed: the agent changes their files.
     pub(crate) fn outlive(self: &Arc<Self>) -> bool {
         // One that is served together with a language server ends with its relay.
         if self.connection.wrapped.is_some() || !self.works() {

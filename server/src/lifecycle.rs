@@ -58,7 +58,7 @@ impl Lifecycle {
     }
 
     /// Has the end of the connection wait for this work, and the end of the editor's process end nothing by itself. Later work
-    /// takes the place of earlier.
+    /// replaces earlier work.
     pub fn outlive(&self, work: impl Future<Output = ()> + Send + 'static) {
         *lock(&self.outliving) = Some(work.boxed());
         self.left.cancel();

@@ -538,7 +538,9 @@ tests['a running command is moved to the background, runs on, and its output is 
   world:start({ 'a.txt' }, { init_options = { mode = 'bypassPermissions' } })
   world:open()
   world:command('Kode background')
-  world:wait_screen('no command runs now')
+  world:wait_lua('it says that none runs', [[
+    return (require('kode.notify').kept()[1] or ''):find('no command runs now', 1, true) ~= nil
+  ]], true)
   world:send('go')
   world:wait_lua('the command runs', [[
     local session = require('kode.surface').latest().session

@@ -1,6 +1,6 @@
 // A change asked for at the selection: the input, the progress, the change and the decision are in place.
 //
-// Rule: everything is done by keys and clicks in the editor; what came of it is read from the buffer.
+// Rule: everything is done by keys and clicks in the editor, and the result is read from the buffer.
 import assert from "node:assert/strict";
 import { eventually, test } from "../lib/runner.mjs";
 

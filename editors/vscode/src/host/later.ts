@@ -17,7 +17,7 @@ export class Later<Part extends vscode.Disposable> implements vscode.Disposable 
     }
 
     dispose(): void {
-        // One that could not be made has nothing to end, and its error was told.
+        // Where it could not be made, its caller has the error, and there is nothing to end.
         void this.made?.then((part) => part.dispose()).catch(() => undefined);
     }
 }

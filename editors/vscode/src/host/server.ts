@@ -225,7 +225,7 @@ export class Server implements vscode.Disposable {
         }
     }
 
-    /** The window goes, and may come back: a turn that runs goes on without it, and the next window follows it. */
+    /** The window goes, and may come back: a turn that runs continues, and the next window follows it. */
     async dispose(): Promise<void> {
         this.disposed = true;
         if (await this.leaves()) this.letGo();
@@ -260,7 +260,7 @@ export class Server implements vscode.Disposable {
         this.run = undefined;
         if (!run) return;
         run.ended = true;
-        this.log.info("a turn runs: the server goes on without the window until it is over");
+        this.log.info("a turn runs: the server outlives the window until it is over");
         run.process?.letGo();
     }
 

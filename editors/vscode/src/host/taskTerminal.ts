@@ -15,7 +15,7 @@ const POLL_MS = 250;
 /** How many bytes of output are asked for at once. */
 const PAGE = 65_536;
 
-/** The most bytes of output from before that are shown; what comes later is shown as it comes. */
+/** The most bytes of earlier output that are shown; later output is shown as it comes. */
 const MOST_BEFORE = 1_048_576;
 
 const CTRL_C = "\u0003";

@@ -28,7 +28,7 @@ export interface HunkMarks {
     readonly words: readonly WordMark[];
     /** The lines that a proposal would add. */
     readonly ghosts: readonly GhostLine[];
-    /** What language servers say to a hunk in the text, shown behind its last line; empty for none. */
+    /** The summary of the diagnostics of a hunk in the text, shown behind its last line; empty for none. */
     readonly verdict: string;
 }
 
@@ -83,7 +83,7 @@ function wordsOf({ oldText, newText, lineRange: { start } }: Hunk): WordMark[] {
     });
 }
 
-/** The marks of a proposal: what would go, and behind it what would come. */
+/** The marks of a proposal: lines that would go, and behind them lines that would come. */
 function proposalOf(hunk: Hunk, lineCount: number): HunkMarks {
     const place = placeOf(hunk, lineCount);
     const { start, end } = hunk.lineRange;

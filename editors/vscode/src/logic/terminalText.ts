@@ -1,9 +1,9 @@
 // Output of commands for the editor's terminal.
 //
-// Rule: colors and styles pass, all other control sequences are left out: they could move the cursor over what was written
-// before, name the terminal, or write to the clipboard. Nothing is shown before it is known whether it belongs to a sequence.
+// Rule: colors and styles pass, all other control sequences are left out: they could move the cursor over earlier
+// output, name the terminal, or write to the clipboard. Nothing is shown before it is known whether it belongs to a sequence.
 
-/** The longest unfinished sequence that is held back; a longer one is none. */
+/** The longest unfinished sequence that is held back; a longer one counts as text. */
 const LONGEST_SEQUENCE = 4_096;
 
 /** Colors and styles; other CSI sequences; OSC, DCS and the like with their texts; short escapes; line ends; other controls. */
@@ -27,7 +27,7 @@ export class TerminalText {
         return shown(text.slice(0, start));
     }
 
-    /** The text for the terminal of what is held back, once nothing comes any more. */
+    /** The rest of the text for the terminal, once nothing comes any more. */
     end(): string {
         const rest = shown(this.held);
         this.held = "";

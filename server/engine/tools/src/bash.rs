@@ -7,7 +7,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +20,10 @@ use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::bash_output::shown;
+use crate::command_notes::{MAX_NAMED, guard_notes, kept_note, named};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::Target;
-use kode_process::outcome::{Exit, OutputFile};
-use kode_process::sandbox::GuardReport;
+use kode_process::outcome::Exit;
 use kode_process::shell::{CommandOutcome, CommandSpec, ForegroundEnd, ShellError, ShellTask, StartError};
 use kode_text::workspace::unsaved::UnsavedDocument;
 use kode_tool::{CallAction, CallContext, CallPlan, ProgressReporter, Tool, ToolFacts, ToolOutput};
@@ -44,8 +43,6 @@ const MAX_TITLE: usize = 80;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// How many characters of a running command's output are reported: its end.
 const MAX_PROGRESS: usize = 2_000;
-/// How many files that differ are named.
-const MAX_NAMED: usize = 5;
 
 /// The arguments of Bash.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -200,8 +197,8 @@ fn moved(task: &ShellTask, context: &CallContext, notes: &[String]) -> ToolOutpu
     let kept = file.as_ref().map(|file| format!(" All it writes is kept in `{file}`.")).unwrap_or_default();
     let seen = shown(task, tasks.look(task), None).model_text;
     let mut text = format!(
-        "The user moved the command to the background, where it runs on without a time limit as {id}; go on with other \
-         work. See what it writes from now on with BashOutput (`task_id`: \"{id}\"), end it with KillShell.{kept}\n\n{seen}"
+        "The user moved the command to the background, where it runs on without a time limit as {id}; continue with \
+         other work. See what it writes from now on with BashOutput (`task_id`: \"{id}\"), end it with KillShell.{kept}\n\n{seen}"
     );
     for note in notes {
         text.push_str("\n\n");
@@ -270,41 +267,6 @@ async fn unseen_notes(context: &CallContext) -> Vec<String> {
     if !unsaved.is_empty() {
         let unsaved: Vec<_> = unsaved.iter().map(|target| context.workspace.display(target)).collect();
         notes.push(format!("Note: the command did not see unsaved text of {}.", named(&unsaved)));
-    }
-    notes
-}
-
-/// Where all of an output is.
-pub(super) fn kept_note(file: &OutputFile) -> String {
-    match &file.missing {
-        None => format!("Note: the whole output is in `{}`; Read shows it part by part.", file.path),
-        Some(why) => format!("Note: the output is in `{}`, but not all of it: {why}.", file.path),
-    }
-}
-
-/// The outcome of guarded files, as notes.
-pub(super) fn guard_notes(guarded: &GuardReport) -> Vec<String> {
-    let GuardReport { set_aside, restored, changed } = guarded;
-    let paths = |paths: Vec<&PathBuf>| {
-        named(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
-    };
-    let mut notes = Vec::new();
-    if !set_aside.is_empty() {
-        let files = paths(set_aside.iter().map(|file| &file.path).collect());
-        notes.push(format!(
-            "Note: commands may not make {files}: other programs obey such files. They were set aside, and the user \
-             decides whether to keep them."
-        ));
-    }
-    if !restored.is_empty() {
-        let files = paths(restored.iter().map(|restored| &restored.path).collect());
-        notes.push(format!("Note: commands may not change {files}; what the command did there was undone."));
-    }
-    if !changed.is_empty() {
-        let files = paths(changed.iter().map(|(path, _)| path).collect());
-        notes.push(format!(
-            "Note: the command changed {files}, which could neither be put back nor set aside; tell the user."
-        ));
     }
     notes
 }
@@ -451,13 +413,4 @@ fn not_started(error: &ShellError) -> ToolError {
         }
     };
     ToolError::new(ToolErrorKind::Failed, format!("The command was not run: {error}"), hint)
-}
-
-fn named(files: &[String]) -> String {
-    let names = files.iter().take(MAX_NAMED).map(|file| format!("`{file}`"));
-    let names = names.collect::<Vec<_>>().join(", ");
-    match files.len().saturating_sub(MAX_NAMED) {
-        0 => names,
-        more => format!("{names} and {more} more"),
-    }
 }

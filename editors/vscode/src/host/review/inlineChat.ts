@@ -1,7 +1,7 @@
 // A change asked for where it is to be: an input at the selection, the progress and the change in place, and one decision on all of it.
 //
 // Rule: each input has a session of its own, whose edits go into the text at once and are drawn as all changes are. *Accept*
-// keeps what is left of them, *Discard* undoes them all and can be taken back. Words of the model are text, never a link.
+// keeps the rest of them, *Discard* undoes them all and can be taken back. Words of the model are text, never a link.
 
 import type { AgentEventParams, SelectionPart, SessionId } from "kode-protocol";
 import * as vscode from "vscode";
@@ -94,7 +94,7 @@ export class InlineChat implements vscode.Disposable {
         const { document } = editor;
         const selection = withoutLastLine(editor.selection, document);
         if (document.uri.scheme !== "file" && document.uri.scheme !== "untitled") {
-            throw new Error("Kode can change files only, and this is none. Open the file itself.");
+            throw new Error("Kode can change files only. Open the file itself, not a view of it.");
         }
         // One that nothing was written into is of no use any more.
         for (const input of this.ofState("empty")) this.close(input);
@@ -188,7 +188,7 @@ export class InlineChat implements vscode.Disposable {
         }
     }
 
-    /** Stops the turn, and waits until it is over: what it has begun to change is there then. */
+    /** Stops the turn, and waits until it is over, so that the changes it has begun are there. */
     private async end(sessionId: SessionId): Promise<void> {
         const over = new Promise<void>((resolve) => {
             const subscription = this.sessions.onEvent(({ sessionId: of, event }) => {
@@ -296,7 +296,7 @@ export class InlineChat implements vscode.Disposable {
         return text;
     }
 
-    /** Closes those whose session was closed or deleted elsewhere; what they have changed is in the review. */
+    /** Closes those whose session was closed or deleted elsewhere; the review has their changes. */
     private forgetGone(): void {
         for (const input of [...this.inputs]) {
             const { sessionId } = input;

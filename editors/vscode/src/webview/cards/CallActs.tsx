@@ -19,7 +19,7 @@ export function CancelCall({ callId }: { callId: string }) {
     );
 }
 
-/** Lets a command that runs go on without its call, which ends and says so. */
+/** Has a command outlive its call, which ends and says so. */
 export function MoveToBackground({ call }: { call: ToolCall }) {
     const app = useApp();
     if (call.name !== "Bash" || call.state !== "EXECUTING") return null;
@@ -33,7 +33,7 @@ export function MoveToBackground({ call }: { call: ToolCall }) {
         <button
             type="button"
             class="quiet"
-            title="The command runs on, and the agent goes on with other work"
+            title="The command runs on, and the agent continues"
             onClick={() => void move()}
         >
             Move to background

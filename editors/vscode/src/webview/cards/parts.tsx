@@ -46,7 +46,7 @@ export function CallTitle({ text, asks = false }: { text: string; asks?: boolean
 /** The tools that change a file, in words. */
 const CHANGES: Partial<Record<string, string>> = { Edit: "Edit", MultiEdit: "Edit", NotebookEdit: "Edit", Write: "Write" };
 
-/** What a call is called: the server's title; for a change that failed before it had one, what was to be changed. */
+/** The title of a call: that of the server; for a change that failed before it had one, the file that it names. */
 export function titleOf({ title, name, input }: ToolCall): string {
     const verb = CHANGES[name];
     if (verb === undefined || (title !== "" && title !== name)) return title || name;

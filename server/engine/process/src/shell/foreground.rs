@@ -32,7 +32,7 @@ pub enum ForegroundEnd {
 /// Why a command was not moved to the background.
 #[derive(Debug, thiserror::Error)]
 pub enum MoveError {
-    /// No command of that call can be moved: it has ended, is being ended, or is none.
+    /// The call runs no command that can be moved: none was started, or it has ended, or it is being ended.
     #[error("no command of the call `{0}` runs in the foreground")]
     NotRunning(CallId),
     /// There is no place for it in the background.
@@ -49,20 +49,20 @@ pub(super) struct ForegroundRun {
     stop: CancellationToken,
     /// Lifts the limit in time.
     lifted: CancellationToken,
-    state: Mutex<RunState>,
+    state: Mutex<ForegroundState>,
 }
 
-/// Who gets the output and the end of a command.
-enum RunState {
+/// The receiver of the output and the end of a command.
+enum ForegroundState {
     /// The call that waits for it.
-    Foreground(Caller),
+    Foreground(Box<ForegroundCaller>),
     /// The background command it has become, with its place among those of the server.
     Background(Arc<ShellTask>, OwnedSemaphorePermit),
     /// It has ended.
     Over,
 }
 
-struct Caller {
+struct ForegroundCaller {
     unread: UnreadOutput,
     on_output: Box<dyn FnMut(&str) + Send>,
     ended: oneshot::Sender<Result<ForegroundEnd, ShellError>>,
@@ -76,12 +76,12 @@ impl RunObserver for ForegroundRecorder {
 
     fn output(&mut self, text: &str) {
         match &mut *self.0.state() {
-            RunState::Foreground(caller) => {
+            ForegroundState::Foreground(caller) => {
                 caller.unread.push(text);
                 (caller.on_output)(text);
             }
-            RunState::Background(task, _) => task.write(text),
-            RunState::Over => {}
+            ForegroundState::Background(task, _) => task.write(text),
+            ForegroundState::Over => {}
         }
     }
 }
@@ -96,13 +96,13 @@ impl Drop for CallerGuard {
 }
 
 impl ForegroundRun {
-    fn state(&self) -> MutexGuard<'_, RunState> {
+    fn state(&self) -> MutexGuard<'_, ForegroundState> {
         self.state.lock()
     }
 
     /// Begins to end it, unless it was moved.
     fn stop_if_waited_for(&self) {
-        if let RunState::Foreground(_) = &*self.state() {
+        if let ForegroundState::Foreground(_) = &*self.state() {
             self.stop.cancel();
         }
     }
@@ -114,7 +114,7 @@ impl fmt::Debug for ForegroundRun {
     }
 }
 
-/// What a command is known by, and how much of its output is kept in memory.
+/// The names of a command, and how much of its output is kept in memory.
 pub(super) struct ForegroundSpec {
     pub(super) call: CallId,
     pub(super) title: String,
@@ -139,9 +139,9 @@ impl Tasks {
         let spill = self.outputs().map(|outputs| outputs.spill(&call));
         let (sender, mut ended) = oneshot::channel();
         let unread = UnreadOutput::spilling_when_long(budget, spill);
-        let caller = Caller { unread, on_output: Box::new(on_output), ended: sender };
+        let caller = ForegroundCaller { unread, on_output: Box::new(on_output), ended: sender };
         let (stop, lifted) = (self.cancel().child_token(), CancellationToken::new());
-        let (started, state) = (Instant::now(), Mutex::new(RunState::Foreground(caller)));
+        let (started, state) = (Instant::now(), Mutex::new(ForegroundState::Foreground(Box::new(caller))));
         let run = Arc::new(ForegroundRun { call, title, started, stop, lifted, state });
         self.known().foreground.push(Arc::clone(&run));
         let guard = CallerGuard(Arc::clone(&run));
@@ -174,17 +174,18 @@ impl Tasks {
         let run = known.foreground.iter().find(|run| run.call == *call).cloned().ok_or_else(not_running)?;
         let place = self.place(&known).map_err(MoveError::NoPlace)?;
         let mut state = run.state();
-        if run.stop.is_cancelled() || !matches!(&*state, RunState::Foreground(_)) {
+        if run.stop.is_cancelled() || !matches!(&*state, ForegroundState::Foreground(_)) {
             return Err(not_running());
         }
-        let RunState::Foreground(caller) = std::mem::replace(&mut *state, RunState::Over) else {
+        let ForegroundState::Foreground(caller) = std::mem::replace(&mut *state, ForegroundState::Over)
+        else {
             return Err(not_running());
         };
-        let Caller { mut unread, on_output: _, ended } = caller;
+        let ForegroundCaller { mut unread, on_output: _, ended } = *caller;
         unread.spill_all();
         let task = self.moved(&mut known, &run, unread);
         drop(known);
-        *state = RunState::Background(Arc::clone(&task), place);
+        *state = ForegroundState::Background(Arc::clone(&task), place);
         run.lifted.cancel();
         // It ends only after this is released, so that its beginning is reported before its end.
         self.report(TaskReport::started(&task));
@@ -208,19 +209,20 @@ impl Tasks {
 
     /// Enters how a command ended, where it belongs by now.
     fn end_run(&self, run: &Arc<ForegroundRun>, outcome: Result<CommandOutcome, ShellError>) {
-        let state = std::mem::replace(&mut *run.state(), RunState::Over);
+        let state = std::mem::replace(&mut *run.state(), ForegroundState::Over);
         self.known().foreground.retain(|known| !Arc::ptr_eq(known, run));
         match state {
-            RunState::Foreground(Caller { mut unread, on_output: _, ended }) => {
+            ForegroundState::Foreground(caller) => {
+                let ForegroundCaller { mut unread, on_output: _, ended } = *caller;
                 let outcome = outcome.map(|outcome| CommandOutcome { output: unread.take(), ..outcome });
                 // The call may have been given up.
                 drop(ended.send(outcome.map(ForegroundEnd::Ended)));
             }
-            RunState::Background(task, place) => {
+            ForegroundState::Background(task, place) => {
                 drop(place);
                 self.finish(&task, outcome);
             }
-            RunState::Over => {}
+            ForegroundState::Over => {}
         }
     }
 }
