@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "256d0e3311ddfb8215ae3ede9b293297fe72784b44740f360a28dcd87454a322";
+export const SCHEMA_HASH = "356772bba4746359f0ce152437ea7b4eb72a669c4f8958ebbc72ae854905b8b8";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -2114,7 +2114,7 @@ export interface LeaseChanged {
 /** The client goes and may come back. */
 export type LeaveParams = Record<string, never>;
 
-/** What becomes of the server. */
+/** The future of the server. */
 export interface LeaveResult {
     /** Whether it outlives the connection, because a turn runs. */
     outlives: boolean;

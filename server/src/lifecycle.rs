@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 const END_LIMIT: Duration = Duration::from_secs(5);
 
 /// How long work may outlive an editor that has said it may come back.
-const OUTLIVE_LIMIT: Duration = Duration::from_mins(30);
+const OUTLIVE_LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// How often the editor's process is looked for.
 const WATCH_INTERVAL: Duration = Duration::from_secs(3);

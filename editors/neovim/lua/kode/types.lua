@@ -1654,7 +1654,7 @@
 --- The client goes and may come back.
 ---@class kode.LeaveParams
 
---- What becomes of the server.
+--- The future of the server.
 ---@class kode.LeaveResult
 ---@field outlives boolean Whether it outlives the connection, because a turn runs.
 

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "256d0e3311ddfb8215ae3ede9b293297fe72784b44740f360a28dcd87454a322"
+M.schema_hash = "356772bba4746359f0ce152437ea7b4eb72a669c4f8958ebbc72ae854905b8b8"
 
 return M
