@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "383a97e273dd170a86b63ec26e46f148a9b6d7ce21614386dda7ee4ec238d23c";
+export const SCHEMA_HASH = "356772bba4746359f0ce152437ea7b4eb72a669c4f8958ebbc72ae854905b8b8";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -289,7 +289,7 @@ export interface BackgroundTask {
     callId: CallId;
     /** Its command line in short. */
     title: string;
-    /** When it was started. */
+    /** When it was started, or moved to the background. */
     startedAt: Timestamp;
     /** When and how it ended; absent while it runs. */
     end?: BackgroundExit;
@@ -2111,6 +2111,15 @@ export interface LeaseChanged {
     isMine: boolean;
 }
 
+/** The client goes and may come back. */
+export type LeaveParams = Record<string, never>;
+
+/** The future of the server. */
+export interface LeaveResult {
+    /** Whether it outlives the connection, because a turn runs. */
+    outlives: boolean;
+}
+
 /** Whole lines of a text. */
 export interface LineRange {
     /** The first line, from 0. */
@@ -2722,6 +2731,20 @@ export interface MoveQueued {
     queueId: QueueId;
     /** The one that comes after it from now on; it is the last when absent. */
     before?: QueueId;
+}
+
+/** Which call's command is to run on in the background. */
+export interface MoveToBackgroundParams {
+    /** The session. */
+    sessionId: SessionId;
+    /** The call of Bash that runs the command. */
+    callId: CallId;
+}
+
+/** The background command that a call's command has become. */
+export interface MoveToBackgroundResult {
+    /** Its id. */
+    taskId: TaskId;
 }
 
 /** The initial options of a session; absent ones come from the user's settings. */
@@ -4993,6 +5016,12 @@ export interface Requests {
      */
     "agent/client/focus": { params: ReportFocusParams; result: null };
     /**
+     * Says that the client goes and may come back, as a window does that is loaded again. Where a turn runs, the server outlives the
+     * end of the connection without `shutdown` until no turn runs, for half an hour at most. Files that were open are closed ones
+     * then, and another server follows the sessions, answers what they ask, and continues with them afterwards.
+     */
+    "agent/client/leave": { params: LeaveParams; result: LeaveResult };
+    /**
      * Answers a question of the model, or refuses to; the first answer wins.
      *
      * Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
@@ -5072,6 +5101,14 @@ export interface Requests {
      * Errors: `unknownSession`, `unknownTask`.
      */
     "agent/tasks/stop": { params: StopTaskParams; result: CancelResult };
+    /**
+     * Moves the command that a call of Bash runs to the background: the same process runs on without a limit in time, and the
+     * call ends with a result that says so. `background_started` tells about it. `unknownCall`: no such call runs now.
+     * `nothingToDo`: it is a call of another tool, or in the background already. `sessionBusy`: too many run there.
+     *
+     * Errors: `unknownSession`, `unknownCall`, `nothingToDo`, `sessionBusy`.
+     */
+    "agent/tasks/background": { params: MoveToBackgroundParams; result: MoveToBackgroundResult };
     /**
      * Sends a message of the user to a sub-agent in the background, which reads it with its next step. Errors of `to` and
      * `text` are `invalidParams`; `sessionBusy` means that a mailbox is full, and no member gets it then.

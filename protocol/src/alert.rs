@@ -34,3 +34,16 @@ pub enum AlertReason {
     /// A permission prompt or a question waits.
     Waiting,
 }
+
+/// The client goes and may come back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaveParams {}
+
+/// The future of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaveResult {
+    /// Whether it outlives the connection, because a turn runs.
+    pub outlives: bool,
+}

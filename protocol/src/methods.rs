@@ -7,7 +7,7 @@ use lsp_types::notification::Notification;
 use lsp_types::request::Request;
 use schemars::{Schema, SchemaGenerator};
 
-use crate::alert::{ReportFocusParams, RingBellParams};
+use crate::alert::{LeaveParams, LeaveResult, ReportFocusParams, RingBellParams};
 use crate::ask::{AskSessionParams, AskSessionResult};
 use crate::catalogue::{
     DoctorParams, DoctorResult, ListAgentsParams, ListAgentsResult, ListModelsParams, ListModelsResult,
@@ -58,7 +58,10 @@ use crate::sessions::{
     ArchiveSessionParams, DeleteSessionParams, ListSessionsParams, ListSessionsResult, RenameSessionParams,
     SearchSessionsParams, SearchSessionsResult, SessionListChangedParams,
 };
-use crate::task::{ListTasksParams, ListTasksResult, ReadOutputParams, ReadOutputResult, StopTaskParams};
+use crate::task::{
+    ListTasksParams, ListTasksResult, MoveToBackgroundParams, MoveToBackgroundResult, ReadOutputParams,
+    ReadOutputResult, StopTaskParams,
+};
 use crate::team::{SendToTeamParams, SendToTeamResult};
 use crate::todo::{ListTodosParams, ListTodosResult};
 use crate::tools::{
@@ -327,6 +330,10 @@ requests! {
     /// Reports whether the editor is in front. While it is, no alert of the setting `notify` goes out; a client that never
     /// reports counts as not in front.
     ReportFocus = "agent/client/focus", ReportFocusParams => ();
+    /// Says that the client goes and may come back, as a window does that is loaded again. Where a turn runs, the server outlives the
+    /// end of the connection without `shutdown` until no turn runs, for half an hour at most. Files that were open are closed ones
+    /// then, and another server follows the sessions, answers what they ask, and continues with them afterwards.
+    LeaveClient = "agent/client/leave", LeaveParams => LeaveResult;
     /// Answers a question of the model, or refuses to; the first answer wins.
     ///
     /// Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
@@ -381,6 +388,12 @@ requests! {
     ///
     /// Errors: `unknownSession`, `unknownTask`.
     StopTask = "agent/tasks/stop", StopTaskParams => CancelResult;
+    /// Moves the command that a call of Bash runs to the background: the same process runs on without a limit in time, and the
+    /// call ends with a result that says so. `background_started` tells about it. `unknownCall`: no such call runs now.
+    /// `nothingToDo`: it is a call of another tool, or in the background already. `sessionBusy`: too many run there.
+    ///
+    /// Errors: `unknownSession`, `unknownCall`, `nothingToDo`, `sessionBusy`.
+    MoveToBackground = "agent/tasks/background", MoveToBackgroundParams => MoveToBackgroundResult;
     /// Sends a message of the user to a sub-agent in the background, which reads it with its next step. Errors of `to` and
     /// `text` are `invalidParams`; `sessionBusy` means that a mailbox is full, and no member gets it then.
     ///

@@ -17,7 +17,7 @@ pub struct BackgroundTask {
     pub call_id: CallId,
     /// Its command line in short.
     pub title: String,
-    /// When it was started.
+    /// When it was started, or moved to the background.
     pub started_at: Timestamp,
     /// When and how it ended; absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,6 +82,24 @@ pub struct StopTaskParams {
     /// The session.
     pub session_id: SessionId,
     /// The background command.
+    pub task_id: TaskId,
+}
+
+/// Which call's command is to run on in the background.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MoveToBackgroundParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// The call of Bash that runs the command.
+    pub call_id: CallId,
+}
+
+/// The background command that a call's command has become.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MoveToBackgroundResult {
+    /// Its id.
     pub task_id: TaskId,
 }
 

@@ -9,11 +9,11 @@ use crate::queue::QueueOp;
 use crate::{
     AgentEventParams, Amended, BackgroundExit, ClientKode, DocumentText, DocumentTextParams, EditSelection,
     ErrorData, ErrorKind, Event, InputPart, ItemBody, ListCheckpointsResult, ListEditsParams,
-    ListEditsResult, ListSessionsParams, LoadSessionParams, NOTIFICATIONS, NewSessionParams, Preview,
-    REQUESTS, ReadOutputParams, ReadOutputResult, Resolution, ResolveEditsParams, ResolveEditsResult,
-    RespondPermissionParams, RestoreCheckpointParams, RestoreCheckpointResult, RevertEditsParams,
-    SCHEMA_HASH, SERVER_REQUESTS, SaveDocumentsParams, SaveDocumentsResult, Scope, ServerKode, Snapshot,
-    StartTurnParams, StartTurnResult, UserEdits, code,
+    ListEditsResult, ListSessionsParams, LoadSessionParams, MoveToBackgroundParams, MoveToBackgroundResult,
+    NOTIFICATIONS, NewSessionParams, Preview, REQUESTS, ReadOutputParams, ReadOutputResult, Resolution,
+    ResolveEditsParams, ResolveEditsResult, RespondPermissionParams, RestoreCheckpointParams,
+    RestoreCheckpointResult, RevertEditsParams, SCHEMA_HASH, SERVER_REQUESTS, SaveDocumentsParams,
+    SaveDocumentsResult, Scope, ServerKode, Snapshot, StartTurnParams, StartTurnResult, UserEdits, code,
 };
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
@@ -309,6 +309,10 @@ fn a_background_command_and_a_page_of_output_keep_their_form() {
     check::<ReadOutputResult>(&page);
     check::<ReadOutputParams>(&json!({ "sessionId": "s", "callId": "c", "offset": 1, "limit": 2 }));
     check::<ReadOutputParams>(&json!({ "sessionId": "s", "taskId": "bash_1" }));
+    check::<MoveToBackgroundParams>(&json!({ "sessionId": "s", "callId": "call_1" }));
+    check::<crate::LeaveParams>(&json!({}));
+    check::<crate::LeaveResult>(&json!({ "outlives": true }));
+    check::<MoveToBackgroundResult>(&json!({ "taskId": "bash_1" }));
 }
 
 #[test]

@@ -18,6 +18,7 @@ pub(crate) mod trust;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use kode_engine::agent::engine::{AttachedSession, Engine, ForkError, NewSession, SessionError};
 use kode_engine::agent::input::complete::Completer;
@@ -88,7 +89,32 @@ impl ShownSession {
     }
 }
 
+/// How often the turns that outlive an editor are looked for.
+const OUTLIVE_INTERVAL: Duration = Duration::from_millis(200);
+
 impl Agent {
+    /// Has the turns that run outlive the connection, and says whether any does. With the end of the connection, open documents
+    /// are closed: the agent changes their files.
+    pub(crate) fn outlive(self: &Arc<Self>) -> bool {
+        // One that is served together with a language server ends with its relay.
+        if self.connection.wrapped.is_some() || !self.works() {
+            return false;
+        }
+        let agent = Arc::clone(self);
+        self.connection.lifecycle.outlive(async move {
+            agent.connection.documents.close_all();
+            while agent.works() {
+                tokio::time::sleep(OUTLIVE_INTERVAL).await;
+            }
+        });
+        true
+    }
+
+    /// Whether a turn runs in any session.
+    fn works(&self) -> bool {
+        self.engine.live_sessions().iter().any(|session| session.is_busy())
+    }
+
     /// The current folders of the workspace, in the client's order.
     #[must_use]
     pub fn folders(&self) -> Vec<AbsPath> {

@@ -50,6 +50,11 @@ impl Backend {
         self.front_end.agent()
     }
 
+    /// The agent, if a request has started it.
+    pub(crate) fn started_agent(&self) -> Option<&Arc<Agent>> {
+        self.front_end.live_agent()
+    }
+
     /// The live session of that id.
     pub(crate) fn session(&self, id: &wire::SessionId) -> Result<Arc<Session>, RequestError> {
         self.agent()?.engine.session(&SessionId::from_external(id.as_str())).map_err(error::session)

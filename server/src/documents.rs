@@ -231,6 +231,18 @@ impl Documents {
         }
     }
 
+    /// Forgets all documents, because the editor is gone: from now on their files are what there is.
+    pub(crate) fn close_all(&self) {
+        for document in self.all() {
+            match Url::parse(&document.uri) {
+                Ok(uri) => self.close(&TextDocumentIdentifier { uri }),
+                Err(error) => {
+                    tracing::error!(uri = document.uri, %error, "a document without a URI stays open")
+                }
+            }
+        }
+    }
+
     /// Starts to wait for a document to show `edits`, which were computed on `base`. From here on no change of the
     /// document is missed.
     ///

@@ -1,7 +1,8 @@
 //! The end of the server: who may ask for it, and what must be done before it.
 //!
 //! Rule: the end happens once, however many ask for it; whatever must not be lost registers here and gets a
-//! bounded time, whether the editor says goodbye or just disappears.
+//! bounded time, whether the editor says goodbye or just disappears. An editor that has said it may come back is outlived by the
+//! work that runs, for a bounded time as well.
 
 use std::future::Future;
 use std::mem;
@@ -16,6 +17,9 @@ use tokio_util::sync::CancellationToken;
 /// How long the tasks of the end may take together.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
+/// How long work may outlive an editor that has said it may come back.
+const OUTLIVE_LIMIT: Duration = Duration::from_secs(30 * 60);
+
 /// How often the editor's process is looked for.
 const WATCH_INTERVAL: Duration = Duration::from_secs(3);
 
@@ -25,6 +29,10 @@ pub struct Lifecycle {
     stop: CancellationToken,
     at_end: Mutex<Vec<BoxFuture<'static, ()>>>,
     ending: Mutex<Option<Shared<BoxFuture<'static, ()>>>>,
+    /// The work that outlives the connection.
+    outliving: Mutex<Option<BoxFuture<'static, ()>>>,
+    /// Whether the editor has said that it goes and may come back.
+    left: CancellationToken,
 }
 
 impl Lifecycle {
@@ -49,6 +57,28 @@ impl Lifecycle {
         lock(&self.at_end).push(task.boxed());
     }
 
+    /// Has the end of the connection wait for this work, and the end of the editor's process end nothing by itself. Later work
+    /// replaces earlier work.
+    pub fn outlive(&self, work: impl Future<Output = ()> + Send + 'static) {
+        *lock(&self.outliving) = Some(work.boxed());
+        self.left.cancel();
+    }
+
+    /// Does the work that outlives the connection, if there is any: to its end, for its time, or until the end is requested.
+    pub async fn linger(&self) {
+        let Some(work) = lock(&self.outliving).take() else { return };
+        tracing::info!("the editor is gone and may come back; the turns that run go on");
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => tracing::info!("the end was requested before the turns were over"),
+            outlived = tokio::time::timeout(OUTLIVE_LIMIT, work) => {
+                if outlived.is_err() {
+                    tracing::warn!("the editor did not come back and the turns are not over; they end now");
+                }
+            }
+        }
+    }
+
     /// Runs the registered work; the second and later calls wait for the first to be done.
     pub async fn end(&self) {
         let ending = lock(&self.ending)
@@ -68,7 +98,7 @@ impl Lifecycle {
             tracing::warn!(id, "the editor's process does not exist here and is not watched");
             return;
         }
-        let stop = self.stop.clone();
+        let (stop, left) = (self.stop.clone(), self.left.clone());
         tokio::spawn(async move {
             let mut interval = tokio::time::interval(WATCH_INTERVAL);
             while process_exists(id) {
@@ -77,7 +107,10 @@ impl Lifecycle {
                     () = stop.cancelled() => return,
                 }
             }
-            stop.cancel();
+            // The end of the connection tells it then.
+            if !left.is_cancelled() {
+                stop.cancel();
+            }
         });
     }
 }

@@ -131,6 +131,9 @@ where
         tracing::warn!("serving ended without shutdown and exit: {ended}");
     }
     dispatch.finish_handlers().await;
+    if !orderly {
+        lifecycle.linger().await;
+    }
     lifecycle.end().await;
     // The writer ends when nothing can be answered any more.
     drop(dispatch);

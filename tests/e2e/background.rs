@@ -227,6 +227,156 @@ fn the_whole_of_a_long_output_is_read_without_a_question_and_nothing_beside_it()
     assert_eq!(session.calls()[2]["state"], "DENIED", "{:?}", session.calls());
 }
 
+/// A command that names its process, waits for a file, and ends.
+const WAITS: &str =
+    "echo shell $$; echo before >&2; until [ -e go-on ]; do sleep 0.05; done; echo after $$; exit 3";
+
+fn foreground(command: &str) -> Step {
+    call("Bash", json!({ "command": command, "timeout": 600_000 }))
+}
+
+/// Waits until the newest call has written a text, and gives its id.
+fn wait_written(session: &Session<'_>, text: &str) -> Value {
+    let written = |event: &Value| {
+        event["type"] == "tool:progress" && event["text"].as_str().is_some_and(|seen| seen.contains(text))
+    };
+    session.wait_event("the output of the command", written)["callId"].clone()
+}
+
+#[test]
+fn a_running_command_is_moved_to_the_background_and_is_the_same_process_with_all_its_output() {
+    let script = Script::default()
+        .when("^build$", [foreground(WAITS), say("It builds.")])
+        .otherwise([look("bash_1"), say("I see.")]);
+    let project = Project::new(&script);
+    let client = project.open();
+    let session = session(&client);
+    let turn = session.prompt("build");
+    let call_id = wait_written(&session, "before");
+    let moved = session.call("agent/tasks/background", json!({ "callId": call_id }));
+    assert_eq!(moved, json!({ "taskId": "bash_1" }));
+    session.wait_done(&turn);
+    let result = results(&project).pop().unwrap();
+    let shell = result.split_once("\nshell ").unwrap().1.split_once('\n').unwrap().0.to_owned();
+    assert!(result.starts_with("The user moved the command to the background"), "{result}");
+    assert!(result.contains("`task_id`: \"bash_1\"") && result.contains("\nbefore"), "{result}");
+    let ended_call = session.calls().pop().unwrap();
+    assert_eq!(
+        (&ended_call["state"], &ended_call["display"]),
+        (&json!("COMPLETED"), &json!("Moved to the background as bash_1"))
+    );
+    let running = session.snapshot()["tasks"].clone();
+    assert_eq!((&running[0]["taskId"], &running[0]["callId"]), (&json!("bash_1"), &call_id), "{running}");
+    let again = session.request("agent/tasks/background", json!({ "callId": call_id })).unwrap_err();
+    assert_eq!(again.kind(), "nothingToDo");
+    assert!(again.message.contains("in the background already, as bash_1"), "{}", again.message);
+
+    project.write("go-on", "");
+    let ended = wait_ended(&session);
+    assert_eq!((&ended["end"]["status"], &ended["end"]["exitCode"]), (&json!("exited"), &json!(3)));
+    let whole = format!("shell {shell}\nbefore\nafter {shell}\n");
+    assert_eq!(
+        output(&session, &json!({ "taskId": "bash_1" }), 1 << 20),
+        whole,
+        "one process wrote all of it"
+    );
+    session.run("and now?");
+    let request = project.model.last_request().to_string();
+    assert!(
+        request.contains("bash_1 (`echo shell $$; ") && request.contains("ended with exit code 3"),
+        "{request}"
+    );
+    let seen = results(&project).pop().unwrap();
+    assert!(seen.ends_with(&format!("\nafter {shell}")), "only what is new: {seen}");
+}
+
+#[test]
+fn a_moved_command_outlives_its_turn_and_its_time_and_ends_by_its_id_or_with_the_server() {
+    for by_id in [true, false] {
+        let command = call("Bash", json!({ "command": SERVER, "timeout": 600_000 }));
+        let project = Project::new(&Script::new([command, say("Up.").gate("up", 0)]));
+        let client = project.open();
+        let id = {
+            let session = session(&client);
+            let turn = session.prompt("serve");
+            let call_id = wait_written(&session, "ready");
+            session.call("agent/tasks/background", json!({ "callId": call_id }));
+            project.model.wait_until_held("up");
+            session.call("agent/turn/cancel", json!({}));
+            session.wait_done(&turn);
+            assert_eq!(
+                session.snapshot()["tasks"].as_array().unwrap().len(),
+                1,
+                "the turn's end is not its own"
+            );
+            session.id.clone()
+        };
+        if by_id {
+            let session = Session::new(&client, &id);
+            session.call("agent/tasks/stop", json!({ "taskId": "bash_1" }));
+            assert_eq!(wait_ended(&session)["end"]["status"], "killed");
+        } else {
+            client.kill();
+            let client = project.open();
+            let session = Session::new(&client, &id);
+            assert_eq!(session.call("agent/session/load", json!({}))["tasks"], json!([]));
+            let tasks = session.call("agent/tasks/list", json!({}))["tasks"].clone();
+            assert_eq!(tasks[0]["end"]["status"], "endedWithSession", "{tasks}");
+        }
+        assert_gone(&project);
+    }
+}
+
+#[test]
+fn what_cannot_be_moved_to_the_background_is_said_and_runs_on() {
+    let ask = call(
+        "AskUserQuestion",
+        json!({ "questions": [{
+        "question": "Which?", "header": "Color", "multiSelect": false,
+        "options": [{ "label": "red", "description": "warm" }, { "label": "blue", "description": "cold" }],
+    }] }),
+    );
+    let full = (0..4).map(|_| background("sleep 600")).chain([foreground(WAITS), say("Full.")]);
+    let script = Script::default()
+        .when("^short$", [foreground("echo short"), say("Over.")])
+        .when("^ask$", [ask, say("Asked.")])
+        .otherwise(full);
+    let project = Project::new(&script);
+    let client = project.open();
+    let session = session(&client);
+    let refused = |call_id: &Value| {
+        let error = session.request("agent/tasks/background", json!({ "callId": call_id })).unwrap_err();
+        assert!(error.data["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{error:?}");
+        (error.kind().to_owned(), error.message.clone())
+    };
+    let (kind, message) = refused(&json!("call_none"));
+    assert!(kind == "unknownCall" && message.contains("there is no call `call_none`"), "{message}");
+
+    session.run("short");
+    let (kind, message) = refused(&session.calls()[0]["callId"]);
+    assert!(kind == "unknownCall" && message.contains("has ended meanwhile"), "{message}");
+
+    let turn = session.prompt("ask");
+    let question = session.wait_event("the question", |event| event["type"] == "question_asked");
+    let (kind, message) = refused(&session.calls()[1]["callId"]);
+    assert!(kind == "nothingToDo" && message.contains("this is a call of AskUserQuestion"), "{message}");
+    drop(question);
+    session.call("agent/turn/cancel", json!({}));
+    session.wait_done(&turn);
+
+    let turn = session.prompt("fill");
+    let call_id = wait_written(&session, "before");
+    let (kind, message) = refused(&call_id);
+    assert!(kind == "sessionBusy" && message.contains("4 background commands of this session"), "{message}");
+    project.write("go-on", "");
+    session.wait_done(&turn);
+    let result = results(&project).pop().unwrap();
+    assert!(
+        result.starts_with("Exit code 3") && result.contains("\nafter "),
+        "it went on where it was: {result}"
+    );
+}
+
 #[test]
 fn what_cannot_be_read_or_stopped_is_said() {
     let project = Project::new(&Script::new([say("Hello.")]));

@@ -40,6 +40,7 @@ mod mcp;
 mod models;
 mod names;
 mod newcomer;
+mod outliving;
 mod paging;
 mod panel;
 mod patches;

@@ -9,6 +9,7 @@ import { Chat } from "./host/chat/chat.ts";
 import { registerCommands } from "./host/commands.ts";
 import { Doctor } from "./host/doctor.ts";
 import { Keys } from "./host/keys.ts";
+import { Later } from "./host/later.ts";
 import { Notifications } from "./host/notifications.ts";
 import { Changes } from "./host/review/changes.ts";
 import { Comments } from "./host/review/comments.ts";
@@ -40,7 +41,8 @@ export interface ExtensionApi {
 /** The editor wants us. */
 export function activate(context: vscode.ExtensionContext): ExtensionApi {
     const log = vscode.window.createOutputChannel("Kode", { log: true });
-    server = new Server(context.extensionPath, log);
+    const own = new Server(context.extensionPath, log);
+    server = own;
     const sessions = new Sessions(server, context.workspaceState, log);
     const ledger = new Ledger(server, sessions, log);
     const proposals = new Proposals(ledger, sessions);
@@ -55,7 +57,12 @@ export function activate(context: vscode.ExtensionContext): ExtensionApi {
     const tools = new Tools(server, log);
     const keys = new Keys(context.secrets, server, log);
     const colors = new CodeColors(log);
-    const chat = new Chat(context, sessions, { editors, texts, diffs, keys, doctor, colors, server, log });
+    const terminals = new Later(async () => new (await import("./host/taskTerminal.ts")).TaskTerminals(own));
+    const chat = new Chat(context, sessions, { editors, texts, diffs, keys, doctor, colors, terminals, server, log });
+    const inline = new Later(async () => {
+        const { InlineChat } = await import("./host/review/inlineChat.ts");
+        return new InlineChat(ledger, sessions, (sessionId) => chat.show({ name: "showSession", sessionId }));
+    });
     const notifications = new Notifications(sessions, chat);
     context.subscriptions.push(
         vscode.window.onDidChangeWindowState(() => void server?.reportFocus()),
@@ -65,6 +72,7 @@ export function activate(context: vscode.ExtensionContext): ExtensionApi {
         decisions,
         proposals,
         comments,
+        inline,
         since,
         new Changes(ledger),
         new Decorations(ledger),
@@ -73,10 +81,11 @@ export function activate(context: vscode.ExtensionContext): ExtensionApi {
         texts,
         tools,
         colors,
+        terminals,
         chat,
         notifications,
         new Status(server, sessions, ledger, chat),
-        registerCommands({ server, sessions, chat, editors, comments, since, diffs, proposals, decisions, notifications, doctor, keys, tools, log }),
+        registerCommands({ server, sessions, chat, editors, comments, inline, since, diffs, proposals, decisions, notifications, doctor, keys, tools, log }),
         keepUnfinished(sessions, ledger),
         restartWhenNeeded(server, log),
         upgrades(server, version, context.globalState, log),

@@ -12,7 +12,7 @@ use kode_engine::agent::history::paging::PagingError;
 use kode_engine::agent::session::drafts::DraftError;
 use kode_engine::agent::session::prompts::SubmitError;
 use kode_engine::agent::session::side::SideError;
-use kode_engine::agent::session::tasks::OutputError;
+use kode_engine::agent::session::tasks::{MoveCallError, OutputError};
 use kode_engine::agent::sessions::BadQuery;
 use kode_engine::agent::state::queue::QueueError;
 use kode_engine::agent::state::team::TeamError;
@@ -465,6 +465,30 @@ pub(crate) fn output(error: OutputError) -> RequestError {
             "Check the server's state folder and its permissions.",
         ),
     }
+}
+
+/// A command was not moved to the background.
+pub(crate) fn move_call(error: &MoveCallError) -> RequestError {
+    let (kind, hint) = match error {
+        MoveCallError::Unknown(_) => {
+            (ErrorKind::UnknownCall, "Give the `callId` of a call of this session that runs.")
+        }
+        MoveCallError::Ended(_) => (ErrorKind::UnknownCall, "There is nothing to move: its result is there."),
+        MoveCallError::NotRunning(_) => {
+            (ErrorKind::UnknownCall, "Try again once it runs; where it has just ended its result comes now.")
+        }
+        MoveCallError::InBackground(_) => {
+            (ErrorKind::NothingToDo, "`agent/output/read` shows its output, `agent/tasks/stop` ends it.")
+        }
+        MoveCallError::OtherTool(_) => {
+            (ErrorKind::NothingToDo, "Wait for the call, or stop it with `agent/tool/cancel`.")
+        }
+        MoveCallError::NoPlace(_) => (
+            ErrorKind::SessionBusy,
+            "Stop one of the commands in the background first, or wait for one to end.",
+        ),
+    };
+    failure(kind, format!("the command was not moved to the background: {error}"), hint)
 }
 
 /// A part of a conversation cannot be had.

@@ -27,6 +27,18 @@ pub(crate) async fn stop(backend: &Backend, params: Params) -> Result<wire::Canc
     Ok(wire::CancelResult { cancelled })
 }
 
+/// Moves the command that a call runs to the background.
+pub(crate) async fn move_to_background(
+    backend: &Backend,
+    params: Params,
+) -> Result<wire::MoveToBackgroundResult, RequestError> {
+    let params: wire::MoveToBackgroundParams = params.read()?;
+    let session = backend.session(&params.session_id)?;
+    let call = CallId::from_external(params.call_id.as_str());
+    let task = session.tasks().move_to_background(&call).map_err(|error| error::move_call(&error))?;
+    Ok(wire::MoveToBackgroundResult { task_id: wire::TaskId::new(task.as_str()) })
+}
+
 /// Sends a message of the user to a sub-agent in the background.
 pub(crate) async fn send(backend: &Backend, params: Params) -> Result<wire::SendToTeamResult, RequestError> {
     let params: wire::SendToTeamParams = params.read()?;

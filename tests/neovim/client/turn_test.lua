@@ -531,4 +531,31 @@ tests['messages are gone through by keys'] = function(world)
   end
 end
 
+tests['a running command is moved to the background, runs on, and its output is shown'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  local command = 'echo before; until [ -e go-on ]; do sleep 0.05; done; echo after'
+  world:serve({ call('Bash', { command = command }), say('It runs on.') })
+  world:start({ 'a.txt' }, { init_options = { mode = 'bypassPermissions' } })
+  world:open()
+  world:command('Kode background')
+  world:wait_lua('it says that none runs', [[
+    return (require('kode.notify').kept()[1] or ''):find('no command runs now', 1, true) ~= nil
+  ]], true)
+  world:send('go')
+  world:wait_lua('the command runs', [[
+    local session = require('kode.surface').latest().session
+    return session:running_command() ~= nil and vim.tbl_contains(vim.tbl_values(session.progress), 'before\n')
+  ]], true)
+  world:command('Kode background')
+  world:wait_transcript('It runs on.')
+  world:wait_lua('it runs in the background', [[
+    local session = require('kode.surface').latest().session
+    return session.tasks.bash_1 ~= nil and session:running_command() == nil
+  ]], true)
+  World.write(world:path('go-on'), '')
+  world:wait_lua('it has ended', "return require('kode.surface').latest().session.tasks.bash_1 == nil", true)
+  world:command('Kode tasks')
+  world:wait_screen('after')
+end
+
 return tests

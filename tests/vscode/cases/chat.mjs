@@ -74,6 +74,29 @@ test("the page knows the editor, and has what it shows for a prompt", async (wor
     assert.equal(result.openUris.length, 1);
 });
 
+test("a file that was closed or deleted goes along with no prompt", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\ntwo\n", "b.txt": "one\n" });
+    await window.openChat();
+    const shown = async () => JSON.parse(await window.text("state")).editor?.path;
+    const goesAlong = async () => (await window.act("editorContext", {})).result.activeUri;
+    await window.edit("a.txt");
+    await eventually("the editor in the state", async () => (await shown()) === "a.txt");
+    assert.ok((await goesAlong()).endsWith("/a.txt"));
+    await window.command("workbench.action.closeActiveEditor");
+    await eventually("no editor in the state", async () => (await shown()) === undefined);
+    assert.equal(await goesAlong(), undefined);
+
+    await window.edit("b.txt");
+    await eventually("the other editor in the state", async () => (await shown()) === "b.txt");
+    await window.run(async (vscode, _, file) => {
+        const edit = new vscode.WorkspaceEdit();
+        edit.deleteFile(vscode.Uri.file(file));
+        await vscode.workspace.applyEdit(edit);
+    }, window.path("b.txt"));
+    await eventually("no deleted file in the state", async () => (await shown()) === undefined);
+    assert.equal(await goesAlong(), undefined);
+});
+
 test("text is copied, inserted and opened where the user asked for it", async (workbench) => {
     const window = await workbench.open({ "a.txt": "one\n" });
     await window.openChat();

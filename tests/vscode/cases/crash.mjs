@@ -34,6 +34,36 @@ test("a killed server is told, started again, and the session goes on", async (w
     await eventually("the second turn", async () => (await window.text("done")) === "end_turn\nend_turn\n");
 });
 
+test("a turn goes on while the window is loaded again, and its session is continued in the new one", async (workbench) => {
+    const window = await workbench.open({ "a.txt": "one\n" });
+    const session = await window.openChat();
+    await window.prompt("wait for it");
+    await workbench.waiting("wait");
+    const before = await window.serverPid();
+    await window.reload();
+    await eventually("another server", async () => {
+        const now = await window.serverPid();
+        return now !== undefined && now !== before;
+    });
+    assert.doesNotThrow(() => process.kill(before, 0), "the first one goes on");
+    await window.openChat();
+    await window.status(/working/);
+    await workbench.release("wait");
+    await eventually("the end of the answer", async () => /It waited, and goes on\./.test(await window.text("said")));
+    await eventually("the first server has ended", () => {
+        try {
+            process.kill(before, 0);
+            return false;
+        } catch {
+            return true;
+        }
+    });
+    await window.status(/ready/);
+    assert.equal(await window.text("session"), session);
+    await window.prompt("hello again");
+    await eventually("the next answer", async () => /Hello from the scripted model/.test(await window.text("said")));
+});
+
 test("a prompt that waited when the server was killed is asked again and can be answered", async (workbench) => {
     const window = await workbench.open({ "a.txt": "one\n" });
     await window.openChat();

@@ -198,6 +198,50 @@ test("a proposal that is denied in the title of its diff changes nothing", async
     assert.equal(window.read("a.txt"), LINES);
 });
 
+/** The texts that are drawn behind lines and are in no document. */
+const ghosts = (window) =>
+    window.page.locator(".monaco-editor .view-line span span").evaluateAll((all) =>
+        all.map((part) => getComputedStyle(part, "::after").content).filter((content) => content !== "none" && content !== "normal"),
+    );
+
+/** The texts of the lines that are struck through. */
+const struck = (window) =>
+    window.page.locator(".monaco-editor .view-line span span").evaluateAll((all) =>
+        all.filter((part) => getComputedStyle(part).textDecorationLine.includes("line-through")).map((part) => part.textContent),
+    );
+
+const ranges = (window) => window.page.locator(".monaco-editor .comment-range-glyph");
+
+test("a proposal is drawn in the open file, what would go struck and what would come behind it, and is allowed there", async (workbench) => {
+    const window = await workbench.open({ "a.txt": LINES });
+    await window.openChat();
+    await window.edit("a.txt");
+    await window.prompt("change a place");
+    await window.status(/question/);
+    await eventually("the line that would go", async () => (await struck(window)).join() === "two");
+    await eventually("the line that would come", async () => (await ghosts(window)).some((text) => text.includes("⟶ TWO")));
+    assert.equal(await window.buffer("a.txt"), LINES, "nothing is in the text yet");
+    await window.shot("review-ghost");
+    await window.page.locator(".codelens-decoration a", { hasText: "Allow +1 -1" }).first().click();
+    await eventually("the end", async () => (await window.text("done")) !== "");
+    await eventually("the change", async () => (await window.buffer("a.txt")) === LINES.replace("two", "TWO"));
+    await eventually("no proposal is drawn", async () => (await struck(window)).length + (await ghosts(window)).length === 0);
+});
+
+test("a proposal that is denied at its lines leaves nothing there, nor a place for comments", async (workbench) => {
+    const window = await workbench.open({ "a.txt": LINES });
+    await window.openChat();
+    await window.edit("a.txt");
+    await window.prompt("change a place");
+    await window.status(/question/);
+    await eventually("a place for comments", async () => (await ranges(window).count()) > 0);
+    await window.page.locator(".codelens-decoration a", { hasText: "Deny" }).first().click();
+    await eventually("the end", async () => (await window.text("done")) !== "");
+    await eventually("nothing is drawn", async () => (await struck(window)).length + (await ghosts(window)).length === 0);
+    await eventually("no place for comments", async () => (await ranges(window).count()) === 0);
+    assert.equal(await window.buffer("a.txt"), LINES);
+});
+
 test("undoing a created file that is open removes it", async (workbench) => {
     const window = await workbench.open({ "a.txt": LINES }, { "kode.agent.mode": "acceptEdits" }, { git: true });
     await window.openChat();

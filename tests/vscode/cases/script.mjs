@@ -99,6 +99,10 @@ export const script = {
         },
         { when: "^change a place", steps: [{ content: [read("a.txt")] }, { content: [edit("a.txt", "two", "TWO")] }, { content: [text("Done.")] }] },
         {
+            when: "^refine the place",
+            steps: [{ content: [edit("a.txt", "three", "THREE")] }, { content: [text("It is louder now.")] }],
+        },
+        {
             when: "^change a word",
             steps: [
                 { content: [read("a.txt")] },
@@ -143,6 +147,49 @@ export const script = {
             steps: [
                 { content: [call("Bash", { command: "touch made-it", description: "Make [it](command:x)" })] },
                 { content: [text("It said: {{last_result}}")] },
+            ],
+        },
+        {
+            when: "^build",
+            steps: [
+                {
+                    content: [
+                        call("Bash", {
+                            command: "printf '\\033[32mgreen\\033[0m \\033]0;title\\007one\\n'; until [ -e go-on ]; do sleep 0.05; done; echo two",
+                        }),
+                    ],
+                },
+                { content: [text("It said: {{last_result}}")] },
+            ],
+        },
+        {
+            when: "^serve",
+            steps: [
+                { content: [call("Bash", { command: "echo up; sleep 600", run_in_background: true })] },
+                { content: [text("It is up.")] },
+            ],
+        },
+        {
+            when: "^pick a color",
+            steps: [
+                {
+                    content: [
+                        call("AskUserQuestion", {
+                            questions: [
+                                {
+                                    question: "Which color?",
+                                    header: "Color",
+                                    multiSelect: false,
+                                    options: [
+                                        { label: "Red", description: "Warm" },
+                                        { label: "Blue", description: "Cold" },
+                                    ],
+                                },
+                            ],
+                        }),
+                    ],
+                },
+                { content: [text("It is picked.")] },
             ],
         },
         {

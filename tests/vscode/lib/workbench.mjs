@@ -34,6 +34,8 @@ const USER_SETTINGS = {
     "git.openRepositoryInParentFolders": "never",
     "files.autoSave": "off",
     "editor.minimap.enabled": false,
+    // Its text is in the page then, and not in a picture.
+    "terminal.integrated.gpuAcceleration": "off",
     "editor.quickSuggestions": { other: "off", comments: "off", strings: "off" },
     "editor.autoClosingBrackets": "never",
     "editor.autoIndent": "none",

@@ -335,6 +335,21 @@ commands.stop = {
   end,
 }
 
+commands.background = {
+  text = 'move the running command to the background, where it runs on',
+  run = function()
+    surface_of.with(function(surface)
+      local call = surface.session:running_command()
+      if not call then
+        return say('no command runs now; :Kode tasks shows those in the background')
+      end
+      surface:ask('agent/tasks/background', { callId = call.callId }, function(result)
+        say(('moved to the background as %s; :Kode tasks shows its output'):format(result.taskId))
+      end)
+    end)
+  end,
+}
+
 commands.queue = {
   text = 'change the queue',
   run = function()

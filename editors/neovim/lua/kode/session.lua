@@ -28,6 +28,7 @@
 ---@field running boolean
 ---@field calls integer Tool calls it has started.
 ---@field last? string The newest call's title.
+---@field running_call? kode.ToolCall Its call that runs now.
 
 ---@class kode.Session
 ---@field id kode.SessionId
@@ -244,7 +245,27 @@ function Session:of_subagent(item)
   if item.body.state == 'EXECUTING' then
     agent.calls = agent.calls + 1
     agent.last = item.body.title
+    agent.running_call = item.body
     self:emit_call(call)
+  elseif agent.running_call and agent.running_call.callId == item.body.callId then
+    agent.running_call = nil
+  end
+end
+
+--- The call of Bash that runs now, of the conversation or of a sub-agent; one runs at a time.
+---@return kode.ToolCall?
+function Session:running_command()
+  for place = #self.items, 1, -1 do
+    local body = self.items[place].body
+    if body.type == 'toolCall' and body.name == 'Bash' and body.state == 'EXECUTING' then
+      ---@cast body kode.ToolCall
+      return body
+    end
+  end
+  for _, agent in pairs(self.subagents) do
+    if agent.running_call and agent.running_call.name == 'Bash' then
+      return agent.running_call
+    end
   end
 end
 

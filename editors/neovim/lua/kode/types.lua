@@ -172,7 +172,7 @@
 ---@field taskId kode.TaskId Its id.
 ---@field callId kode.CallId The call that started it.
 ---@field title string Its command line in short.
----@field startedAt kode.Timestamp When it was started.
+---@field startedAt kode.Timestamp When it was started, or moved to the background.
 ---@field end? kode.BackgroundExit When and how it ended; absent while it runs.
 
 --- A place in a session's sequence of events.
@@ -1651,6 +1651,13 @@
 ---@field writer? kode.SessionWriter The writer of the session; absent without one.
 ---@field isMine boolean Whether that is this server.
 
+--- The client goes and may come back.
+---@class kode.LeaveParams
+
+--- The future of the server.
+---@class kode.LeaveResult
+---@field outlives boolean Whether it outlives the connection, because a turn runs.
+
 --- Whole lines of a text.
 ---@class kode.LineRange
 ---@field start integer The first line, from 0.
@@ -2013,6 +2020,15 @@
 ---@class kode.MoveQueued
 ---@field queueId kode.QueueId The prompt.
 ---@field before? kode.QueueId The one that comes after it from now on; it is the last when absent.
+
+--- Which call's command is to run on in the background.
+---@class kode.MoveToBackgroundParams
+---@field sessionId kode.SessionId The session.
+---@field callId kode.CallId The call of Bash that runs the command.
+
+--- The background command that a call's command has become.
+---@class kode.MoveToBackgroundResult
+---@field taskId kode.TaskId Its id.
 
 --- The initial options of a session; absent ones come from the user's settings.
 ---@class kode.NewSessionParams
@@ -3316,6 +3332,7 @@
 ---@field ["agent/trust/dismiss"] fun(params: kode.TrustParams) Notes that the user does not want to be asked about these again until they change. Errors: `unknownSession`, `storageFailure`.
 ---@field ["agent/trust/workspace"] fun(params: kode.TrustWorkspaceParams) Says whether the editor trusts the workspace. While it does not, no approval counts.
 ---@field ["agent/client/focus"] fun(params: kode.ReportFocusParams) Reports whether the editor is in front. While it is, no alert of the setting `notify` goes out; a client that never reports counts as not in front.
+---@field ["agent/client/leave"] fun(params: kode.LeaveParams): kode.LeaveResult Says that the client goes and may come back, as a window does that is loaded again. Where a turn runs, the server outlives the end of the connection without `shutdown` until no turn runs, for half an hour at most. Files that were open are closed ones then, and another server follows the sessions, answers what they ask, and continues with them afterwards.
 ---@field ["agent/question/respond"] fun(params: kode.RespondQuestionParams) Answers a question of the model, or refuses to; the first answer wins. Errors: `unknownSession`, `unknownQuestion`, `alreadyResolved`, `invalidParams`.
 ---@field ["agent/todos/list"] fun(params: kode.ListTodosParams): kode.ListTodosResult Lists what there is to do in a session. Errors: `unknownSession`.
 ---@field ["agent/edits/list"] fun(params: kode.ListEditsParams): kode.ListEditsResult Lists what a session has changed, file by file and hunk by hunk, unchanged now. Errors: `unknownSession`, `storageFailure`, `invalidParams`.
@@ -3329,6 +3346,7 @@
 ---@field ["agent/checkpoint/restore"] fun(params: kode.RestoreCheckpointParams): kode.RestoreCheckpointResult Begins to restore a checkpoint, or tells what that would do; `edits_resolved` tells how it went. Errors: `unknownSession`, `unknownCheckpoint`, `nothingToDo`, `sessionBusy`, `invalidParams`.
 ---@field ["agent/tasks/list"] fun(params: kode.ListTasksParams): kode.ListTasksResult Lists the background commands of a session, also those that have ended. Errors: `unknownSession`.
 ---@field ["agent/tasks/stop"] fun(params: kode.StopTaskParams): kode.CancelResult Begins to end a background command; `background_ended` tells that it is gone. Errors: `unknownSession`, `unknownTask`.
+---@field ["agent/tasks/background"] fun(params: kode.MoveToBackgroundParams): kode.MoveToBackgroundResult Moves the command that a call of Bash runs to the background: the same process runs on without a limit in time, and the call ends with a result that says so. `background_started` tells about it. `unknownCall`: no such call runs now. `nothingToDo`: it is a call of another tool, or in the background already. `sessionBusy`: too many run there. Errors: `unknownSession`, `unknownCall`, `nothingToDo`, `sessionBusy`.
 ---@field ["agent/team/send"] fun(params: kode.SendToTeamParams): kode.SendToTeamResult Sends a message of the user to a sub-agent in the background, which reads it with its next step. Errors of `to` and `text` are `invalidParams`; `sessionBusy` means that a mailbox is full, and no member gets it then. Errors: `unknownSession`, `invalidParams`, `nothingToDo`, `sessionBusy`.
 ---@field ["agent/output/read"] fun(params: kode.ReadOutputParams): kode.ReadOutputResult Gives a page of the whole output of a call or a background command. Errors: `unknownSession`, `unknownCall`, `unknownTask`, `invalidParams`, `storageFailure`.
 ---@field ["agent/tools/list"] fun(params: kode.ListToolsParams): kode.ListToolsResult Lists the tools.

@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "383a97e273dd170a86b63ec26e46f148a9b6d7ce21614386dda7ee4ec238d23c"
+M.schema_hash = "356772bba4746359f0ce152437ea7b4eb72a669c4f8958ebbc72ae854905b8b8"
 
 return M

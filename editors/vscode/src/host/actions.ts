@@ -12,10 +12,12 @@ import { fromRange } from "./convert.ts";
 import { imageOf } from "./images.ts";
 import type { Doctor } from "./doctor.ts";
 import type { Keys } from "./keys.ts";
+import type { Later } from "./later.ts";
 import type { Diffs } from "./review/diffs.ts";
 import type { Server } from "./server.ts";
 import { chooseServer, openSettings } from "./settings.ts";
 import { findSymbols } from "./symbols.ts";
+import type { TaskTerminals } from "./taskTerminal.ts";
 import type { Texts } from "./texts.ts";
 import type { CodeColors } from "./theme.ts";
 
@@ -27,6 +29,7 @@ export interface Tools {
     keys: Keys;
     doctor: Doctor;
     colors: CodeColors;
+    terminals: Later<TaskTerminals>;
     server: Server;
     log: vscode.LogOutputChannel;
 }
@@ -73,6 +76,11 @@ const HANDLERS: Handlers = {
         terminal.show(false);
         // A line break in it would run what precedes.
         terminal.sendText(command.replace(/[\r\n]+/g, " ").replace(/\p{Cc}/gu, ""), false);
+        return null;
+    },
+
+    async showTask({ terminals }, task) {
+        (await terminals.get()).show(task);
         return null;
     },
 

@@ -11,12 +11,14 @@ import type { Chat } from "./chat/chat.ts";
 import type { EditorTracker } from "./activeEditor.ts";
 import type { Doctor } from "./doctor.ts";
 import type { Keys } from "./keys.ts";
+import type { Later } from "./later.ts";
 import type { Notifications } from "./notifications.ts";
 import type { ChangedFile } from "./review/changes.ts";
 import type { Comments } from "./review/comments.ts";
 import type { Decisions } from "./review/decide.ts";
 import type { Diffs } from "./review/diffs.ts";
 import type { Entry } from "./review/ledger.ts";
+import type { InlineChat } from "./review/inlineChat.ts";
 import type { Proposals } from "./review/proposals.ts";
 import type { Since } from "./review/since.ts";
 import type { Server } from "./server.ts";
@@ -32,6 +34,7 @@ export interface Kode {
     chat: Chat;
     editors: EditorTracker;
     comments: Comments;
+    inline: Later<InlineChat>;
     since: Since;
     diffs: Diffs;
     proposals: Proposals;
@@ -119,6 +122,12 @@ const COMMANDS: Record<string, Handler> = {
     "kode.review.allow": ({ proposals }, uri?: vscode.Uri) => proposals.answer("allow", uri),
     "kode.review.deny": ({ proposals }, uri?: vscode.Uri) => proposals.answer("deny", uri),
     "kode.review.takeBack": ({ decisions, chat }) => decisions.takeBack(chat.sessionId),
+
+    "kode.inline.ask": async ({ inline }) => (await inline.get()).begin(),
+    "kode.inline.send": async ({ inline }, reply: vscode.CommentReply) => (await inline.get()).send(reply),
+    "kode.inline.accept": async ({ inline }, which: unknown) => (await inline.get()).accept(which),
+    "kode.inline.discard": async ({ inline }, which: unknown) => (await inline.get()).discard(which),
+    "kode.inline.openChat": async ({ inline }, which: unknown) => (await inline.get()).openChat(which),
 
     "kode.comment.begin": ({ comments }, uri: unknown, first: unknown, end: unknown) => {
         if (typeof uri === "string" && typeof first === "number" && typeof end === "number") comments.begin(uri, first, end);

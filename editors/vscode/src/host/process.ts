@@ -75,6 +75,14 @@ export class ServerProcess {
         return last ? `${reason} Last output: ${last}` : reason;
     }
 
+    /** Closes its streams and lets this process end without it. */
+    letGo(): void {
+        this.child.stdin.destroy();
+        this.child.stdout.destroy();
+        this.child.stderr.destroy();
+        this.child.unref();
+    }
+
     /** Ends it, whether or not it listens. */
     kill(): void {
         if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill("SIGKILL");

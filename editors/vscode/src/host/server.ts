@@ -10,6 +10,7 @@ import {
     type CallToolParams,
     type CallToolResult,
     type InputPart,
+    type LeaveResult,
     type ProposeEditsParams,
     type RegisterToolsParams,
     type Requests,
@@ -27,6 +28,9 @@ import { serverSettings } from "./settings.ts";
 
 /** How long the server may take to end when asked. */
 const STOP_LIMIT_MS = 5_000;
+
+/** How long the server may take to say whether it outlives the window. */
+const LEAVE_LIMIT_MS = 1_000;
 
 const NOT_RUNNING = "The server is not running. Run “Kode: Restart Server” to start it.";
 
@@ -221,13 +225,43 @@ export class Server implements vscode.Disposable {
         }
     }
 
+    /** The window goes, and may come back: a turn that runs continues, and the next window follows it. */
     async dispose(): Promise<void> {
         this.disposed = true;
-        await this.stop();
+        if (await this.leaves()) this.letGo();
+        else await this.stop();
         this.connectionChanged.dispose();
         this.eventCame.dispose();
         this.listChanged.dispose();
         this.asked.dispose();
+    }
+
+    /** Whether the server outlives the window. */
+    private async leaves(): Promise<boolean> {
+        const client = this.run?.client;
+        if (!client || this.state.state !== "ready") return false;
+        const limit = new Promise<{ outlives: boolean }>((resolve) => {
+            setTimeout(() => resolve({ outlives: false }), LEAVE_LIMIT_MS).unref();
+        });
+        try {
+            const { outlives } = await Promise.race([client.sendRequest<LeaveResult>("agent/client/leave", {}), limit]);
+            return outlives;
+        } catch (error) {
+            // An older server does not know it, and ends with the window.
+            this.log.debug(`the server ends with the window: ${messageOf(error)}`);
+            return false;
+        }
+    }
+
+    /** Leaves the process to itself; it learns by its streams that the window is gone. */
+    private letGo(): void {
+        clearTimeout(this.timer);
+        const run = this.run;
+        this.run = undefined;
+        if (!run) return;
+        run.ended = true;
+        this.log.info("a turn runs: the server outlives the window until it is over");
+        run.process?.letGo();
     }
 
     private set(connection: Connection): void {

@@ -1,5 +1,5 @@
-// The decorations in the text of a changed file: added lines, changed words, the places of deletions, and what a
-// proposal would change.
+// The decorations in the text of a changed file: added lines, changed words, the places of deletions, and of a proposal the lines
+// that it would take out and, behind them, those that would come instead.
 //
 // Rule: lines and characters count from 0, ends are exclusive. A hunk that the user has typed into is marked by whole lines alone,
 // because its words are no longer those of the hunk.
@@ -23,18 +23,29 @@ export interface HunkMarks {
     readonly first: number;
     readonly end: number;
     /** How these lines are drawn. */
-    readonly kind: "added" | "deleted" | "proposed";
+    readonly kind: "added" | "deleted" | "removed" | "inserted";
+    /** The words that were added; of a proposal those that it would take out. */
     readonly words: readonly WordMark[];
-    /** Text that is not in the document, shown behind the last line: the first line that a proposal adds, and the diagnostics of the
-     * hunk; empty for none. */
-    readonly ghost: string;
+    /** The lines that a proposal would add. */
+    readonly ghosts: readonly GhostLine[];
+    /** The summary of the diagnostics of a hunk in the text, shown behind its last line; empty for none. */
+    readonly verdict: string;
+}
+
+/** Text that is not in the document, shown behind a line of it. */
+export interface GhostLine {
+    readonly line: number;
+    readonly text: string;
 }
 
 /** The most lines whose words are compared, for all hunks of a file together. */
 const MOST_LINES = 2_000;
 
-/** The longest ghost text, in characters. */
+/** The longest ghost text of a line, in characters. */
 const LONGEST_GHOST = 160;
+
+/** The most added lines that are shown behind one line. */
+const MOST_BEHIND = 4;
 
 /** The marks of a file's hunks; none for files that are not text. */
 export function marksOf(hunks: readonly Hunk[], lineCount: number): HunkMarks[] {
@@ -45,13 +56,13 @@ export function marksOf(hunks: readonly Hunk[], lineCount: number): HunkMarks[] 
         const { start, end } = hunk.lineRange;
         if (start > lineCount) continue;
         if (!isApplied(hunk)) {
-            marks.push({ ...placeOf(hunk, lineCount), hunk, kind: "proposed", words: [], ghost: ghostOf(hunk) });
+            marks.push(proposalOf(hunk, lineCount));
         } else if (start === end) {
-            marks.push({ ...placeOf(hunk, lineCount), hunk, kind: "deleted", words: [], ghost: verdictOf(hunk) });
+            marks.push({ ...placeOf(hunk, lineCount), hunk, kind: "deleted", words: [], ghosts: [], verdict: verdictOf(hunk) });
         } else {
             compared += end - start;
             const words = hunk.amended || hunk.state === "conflict" || compared > MOST_LINES ? [] : wordsOf(hunk);
-            marks.push({ hunk, first: start, end, kind: "added", words, ghost: verdictOf(hunk) });
+            marks.push({ hunk, first: start, end, kind: "added", words, ghosts: [], verdict: verdictOf(hunk) });
         }
     }
     return marks;
@@ -72,14 +83,52 @@ function wordsOf({ oldText, newText, lineRange: { start } }: Hunk): WordMark[] {
     });
 }
 
-/** The first added line of a proposal, how many follow, and what language servers say to it. */
-function ghostOf({ newText, oldText, diagnostics }: Hunk): string {
-    const lines = linesOf(newText);
-    const [first] = lines;
-    const verdict = diagnostics ? `  (${diagnostics.summary})` : "";
-    if (first === undefined) return `⟶ ${oldText === "" ? "" : "deleted"}${verdict}`;
-    const more = lines.length > 1 ? `  (+${lines.length - 1} more)` : "";
-    return `⟶ ${first.trim().slice(0, LONGEST_GHOST)}${more}${verdict}`;
+/** The marks of a proposal: lines that would go, and behind them lines that would come. */
+function proposalOf(hunk: Hunk, lineCount: number): HunkMarks {
+    const place = placeOf(hunk, lineCount);
+    const { start, end } = hunk.lineRange;
+    const [before, after] = [linesOf(hunk.oldText), linesOf(hunk.newText)];
+    const isInsertion = start === end;
+    const words = isInsertion ? [] : before.flatMap((line, index) => cutWords(line, after[index], start + index));
+    // Lines that would come before a line are read behind the one above it.
+    const first = isInsertion ? Math.max(0, Math.min(start, lineCount) - 1) : start;
+    const last = isInsertion ? first : Math.max(start, Math.min(end, lineCount) - 1);
+    const kind = isInsertion ? "inserted" : "removed";
+    const ghosts = ghostsOf(before, after, { first, last, isInsertion }, verdictOf(hunk));
+    return { ...place, hunk, kind, words, ghosts, verdict: "" };
+}
+
+/** The words of a line that would go where another one comes instead. */
+function cutWords(old: string, comes: string | undefined, line: number): WordMark[] {
+    if (comes === undefined) return [];
+    return changedParts(old, comes).before.map(({ start, end }) => ({ line, start, end }));
+}
+
+/** The added lines of a proposal: each behind the line in whose place it comes, the others behind the last one. */
+function ghostsOf(
+    before: readonly string[],
+    after: readonly string[],
+    { first, last, isInsertion }: { first: number; last: number; isInsertion: boolean },
+    verdict: string,
+): GhostLine[] {
+    const told = verdict === "" ? "" : `  (${verdict})`;
+    const count = last - first + 1;
+    const paired = isInsertion ? 0 : Math.min(count, after.length);
+    const ghosts = after.slice(0, paired).flatMap((text, index) => {
+        const isSame = text === before[index] && index < count - 1;
+        return isSame ? [] : [{ line: first + index, text: `⟶ ${shortened(text)}` }];
+    });
+    const rest = after.slice(paired);
+    const shown = rest.slice(0, MOST_BEHIND).map((text) => `⏎ ${shortened(text)}`);
+    if (rest.length > shown.length) shown.push(`(+${rest.length - shown.length} more)`);
+    if (shown.length === 0 && told === "") return ghosts;
+    const behind = ghosts.at(-1)?.line === last ? ghosts.pop()?.text : undefined;
+    const text = [...(behind === undefined ? [] : [behind]), ...shown].join("  ");
+    return [...ghosts, { line: last, text: `${text}${told}` }];
+}
+
+function shortened(line: string): string {
+    return line.trim().slice(0, LONGEST_GHOST);
 }
 
 /** The summary of the diagnostics of a hunk in the text. */

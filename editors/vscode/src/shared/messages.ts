@@ -12,6 +12,7 @@ import type {
     Requests,
     SelectionPart,
     SessionId,
+    TaskId,
     Uri,
 } from "kode-protocol";
 
@@ -67,6 +68,7 @@ export const METHODS = [
     "agent/checkpoint/restore",
     "agent/tasks/list",
     "agent/tasks/stop",
+    "agent/tasks/background",
     "agent/team/send",
     "agent/output/read",
     "agent/tools/list",
@@ -159,6 +161,8 @@ export interface HostActions {
     openText: { payload: { title: string; text: string; languageId?: string }; result: null };
     /** Opens a terminal in the first workspace folder with a command typed, for the user to run. */
     openTerminal: { payload: { command: string }; result: null };
+    /** Shows the output of a command in the background in a terminal, as it comes. */
+    showTask: { payload: { sessionId: SessionId; taskId: TaskId; title: string }; result: null };
     /** Puts text in place of the selection of the editor used last. */
     insert: { payload: { text: string }; result: null };
     /**

@@ -479,7 +479,8 @@ impl Session {
     }
 
     /// Whether a turn runs.
-    pub(crate) fn is_busy(&self) -> bool {
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
         self.services.turns.is_busy()
     }
 }

@@ -167,8 +167,8 @@ pub fn open_regular(folder: impl AsFd, path: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
     use std::fs;
+    use std::io::Read;
     use std::os::unix::fs::symlink;
 
     use super::*;

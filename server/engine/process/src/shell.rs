@@ -10,6 +10,7 @@
 )]
 
 pub mod error_output;
+mod foreground;
 pub mod helper;
 mod interpreter;
 mod output;
@@ -37,12 +38,14 @@ use tokio_util::sync::CancellationToken;
 use crate::outcome::{CapturedOutput, Exit};
 use crate::programs;
 use crate::sandbox::{GuardReport, PreparedCommand, Sandbox, SandboxRun, StartFailure, inherits};
+use foreground::ForegroundSpec;
 use kode_base::ids::CallId;
 use kode_base::paths::{self, AbsPath};
 use kode_base::secret::Secret;
 use output::{Capture, OutputBudget};
-use process::RunObserver;
+use process::{RunObserver, TimeLimit};
 
+pub use foreground::{ForegroundEnd, MoveError};
 pub use output::{MAX_OUTPUT_BUDGET, OUTPUT_BUDGET};
 pub use spill::{MAX_PAGE_BYTES, OutputPage, Outputs, page_of};
 pub use tasks::{
@@ -121,7 +124,7 @@ struct Execution<'a> {
     /// The file its shell writes its last folder to.
     report: Option<&'a Path>,
     sandbox: Option<Arc<Sandbox>>,
-    limit: Option<Duration>,
+    limit: Option<TimeLimit>,
     /// The call whose output is kept.
     call: Option<&'a CallId>,
 }
@@ -284,14 +287,60 @@ impl Shell {
             directory,
             report: report.as_deref(),
             sandbox,
-            limit: Some(spec.timeout),
+            limit: Some(TimeLimit::fixed(spec.timeout)),
             call: spec.call.as_ref(),
         };
         let outcome = self.execute(execution, &mut OutputListener(on_output), cancel).await?;
-        if let (Exit::Code(_), Some(report)) = (outcome.exit, &report) {
+        Ok(self.followed(outcome, report.as_deref()).await)
+    }
+
+    /// Runs one command to its end as [`Shell::run`] does, or until it is moved to the background with
+    /// [`Tasks::move_to_background`]: then it runs on without a limit in time, and does not move the folder. A command
+    /// whose future is dropped is ended.
+    ///
+    /// # Errors
+    /// [`ShellError`] when the command could not be started; how it ended is the outcome, not an error.
+    pub async fn run_movable(
+        self: &Arc<Self>,
+        spec: CommandSpec,
+        title: String,
+        on_output: impl FnMut(&str) + Send + 'static,
+        cancel: &CancellationToken,
+    ) -> Result<ForegroundEnd, ShellError> {
+        let directory = self.present(&spec.directory)?;
+        let CommandSpec { command, timeout, sandbox, call, .. } = spec;
+        // The file has to be there as long as the command runs, wherever that is.
+        let report = directory_report(sandbox.as_deref()).map(Arc::new);
+        let call = call.unwrap_or_else(CallId::generate);
+        let named = ForegroundSpec { call, title, budget: self.budget() };
+        let (shell, held) = (Arc::clone(self), report.clone());
+        let execute = move |mut watch, stop: CancellationToken, lifted| async move {
+            let execution = Execution {
+                command: &command,
+                directory,
+                report: held.as_ref().map(|report| &***report),
+                sandbox,
+                limit: Some(TimeLimit { after: timeout, lifted }),
+                // The observer keeps its output.
+                call: None,
+            };
+            shell.execute(execution, &mut watch, &stop).await
+        };
+        match self.tasks.run_in_foreground(named, on_output, cancel, execute).await? {
+            ForegroundEnd::Ended(outcome) => {
+                let report = report.as_ref().map(|report| &***report);
+                Ok(ForegroundEnd::Ended(self.followed(outcome, report).await))
+            }
+            moved @ ForegroundEnd::Moved(_) => Ok(moved),
+        }
+    }
+
+    /// The outcome of a command after the shell has gone where the command went.
+    async fn followed(&self, outcome: CommandOutcome, report: Option<&Path>) -> CommandOutcome {
+        if let (Exit::Code(_), Some(report)) = (outcome.exit, report) {
             self.follow(report).await;
         }
-        Ok(CommandOutcome { directory: self.directory(), ..outcome })
+        CommandOutcome { directory: self.directory(), ..outcome }
     }
 
     /// Starts a command in the background and gives it as soon as it runs. It ends by itself, when it is reported to, or
@@ -374,7 +423,7 @@ impl Shell {
             let (prepared, input, pending) = confined.await?;
             let spill = call.zip(self.tasks.outputs()).map(|(call, outputs)| outputs.spill(call));
             let keep = Capture::new(self.budget(), spill);
-            match process::run(prepared, input, limit, keep, watch, cancel).await {
+            match process::run(prepared, input, limit.as_ref(), keep, watch, cancel).await {
                 Err(error) if pending.is_some() => {
                     return Err(ShellError::Sandbox { reason: error.to_string() });
                 }

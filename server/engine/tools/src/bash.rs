@@ -1,12 +1,12 @@
 //! Bash: runs a command line.
 //!
 //! Rule: whatever ends a command, the model gets what it wrote until then; anything but exit code 0 is an error.
-//! Commands see files, not editors: where the two differ the result says so.
+//! Commands see files, not editors: where the two differ the result says so. A command that the user moves to the background
+//! gives the call a result at once.
 
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,12 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use crate::bash_output::shown;
+use crate::command_notes::{MAX_NAMED, guard_notes, kept_note, named};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::Target;
-use kode_process::outcome::{Exit, OutputFile};
-use kode_process::sandbox::GuardReport;
-use kode_process::shell::{CommandOutcome, CommandSpec, ShellError, StartError};
+use kode_process::outcome::Exit;
+use kode_process::shell::{CommandOutcome, CommandSpec, ForegroundEnd, ShellError, ShellTask, StartError};
 use kode_text::workspace::unsaved::UnsavedDocument;
 use kode_tool::{CallAction, CallContext, CallPlan, ProgressReporter, Tool, ToolFacts, ToolOutput};
 
@@ -42,8 +43,6 @@ const MAX_TITLE: usize = 80;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// How many characters of a running command's output are reported: its end.
 const MAX_PROGRESS: usize = 2_000;
-/// How many files that differ are named.
-const MAX_NAMED: usize = 5;
 
 /// The arguments of Bash.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -119,7 +118,7 @@ impl Tool for Bash {
             let spec = CommandSpec { sandbox: context.sandbox.clone(), ..spec };
             match is_background {
                 true => start(spec, line, input.timeout, context).boxed(),
-                false => run(spec, context).boxed(),
+                false => run(spec, line, context).boxed(),
             }
         }));
         Ok(CallPlan { title, touches, action })
@@ -168,10 +167,13 @@ fn first_line(text: &str) -> String {
     short
 }
 
-async fn run(spec: CommandSpec, context: CallContext) -> Result<ToolOutput, ToolError> {
+async fn run(spec: CommandSpec, line: String, context: CallContext) -> Result<ToolOutput, ToolError> {
     let limit = spec.timeout;
     let unseen = unseen_notes(&context).await;
-    let outcome = run_reporting(spec, &context).await.map_err(|error| not_started(&error))?;
+    let outcome = match run_reporting(spec, line, &context).await.map_err(|error| not_started(&error))? {
+        ForegroundEnd::Ended(outcome) => outcome,
+        ForegroundEnd::Moved(task) => return Ok(moved(&task, &context, &unseen)),
+    };
     let mut notes = Vec::new();
     if let (Some(file), true) = (&outcome.output.file, outcome.output.cut > 0) {
         notes.push(kept_note(file));
@@ -186,6 +188,29 @@ async fn run(spec: CommandSpec, context: CallContext) -> Result<ToolOutput, Tool
     notes.extend(guard_notes(&outcome.guarded));
     notes.extend(unseen);
     result(&outcome, &notes, limit)
+}
+
+/// The result of a call whose command the user has moved to the background.
+fn moved(task: &ShellTask, context: &CallContext, notes: &[String]) -> ToolOutput {
+    let (tasks, id) = (context.shell.tasks(), task.id());
+    let file = tasks.outputs().map(|outputs| outputs.path(task.call()).to_string());
+    let kept = file.as_ref().map(|file| format!(" All it writes is kept in `{file}`.")).unwrap_or_default();
+    let seen = shown(task, tasks.look(task), None).model_text;
+    let mut text = format!(
+        "The user moved the command to the background, where it runs on without a time limit as {id}; continue with \
+         other work. See what it writes from now on with BashOutput (`task_id`: \"{id}\"), end it with KillShell.{kept}\n\n{seen}"
+    );
+    for note in notes {
+        text.push_str("\n\n");
+        text.push_str(note);
+    }
+    let structured = json!({ "taskId": id.as_str(), "outputFile": file, "movedToBackground": true });
+    ToolOutput {
+        model_text: text,
+        display: format!("Moved to the background as {id}"),
+        structured: Some(structured),
+        ..ToolOutput::default()
+    }
 }
 
 /// Starts a command that continues after the call.
@@ -246,47 +271,16 @@ async fn unseen_notes(context: &CallContext) -> Vec<String> {
     notes
 }
 
-/// Where all of an output is.
-pub(super) fn kept_note(file: &OutputFile) -> String {
-    match &file.missing {
-        None => format!("Note: the whole output is in `{}`; Read shows it part by part.", file.path),
-        Some(why) => format!("Note: the output is in `{}`, but not all of it: {why}.", file.path),
-    }
-}
-
-/// The outcome of guarded files, as notes.
-pub(super) fn guard_notes(guarded: &GuardReport) -> Vec<String> {
-    let GuardReport { set_aside, restored, changed } = guarded;
-    let paths = |paths: Vec<&PathBuf>| {
-        named(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
-    };
-    let mut notes = Vec::new();
-    if !set_aside.is_empty() {
-        let files = paths(set_aside.iter().map(|file| &file.path).collect());
-        notes.push(format!(
-            "Note: commands may not make {files}: other programs obey such files. They were set aside, and the user \
-             decides whether to keep them."
-        ));
-    }
-    if !restored.is_empty() {
-        let files = paths(restored.iter().map(|restored| &restored.path).collect());
-        notes.push(format!("Note: commands may not change {files}; what the command did there was undone."));
-    }
-    if !changed.is_empty() {
-        let files = paths(changed.iter().map(|(path, _)| path).collect());
-        notes.push(format!(
-            "Note: the command changed {files}, which could neither be put back nor set aside; tell the user."
-        ));
-    }
-    notes
-}
-
 /// Runs the command while its output is reported.
-async fn run_reporting(spec: CommandSpec, context: &CallContext) -> Result<CommandOutcome, ShellError> {
-    let reporter = Mutex::new(Reporter::new(Arc::clone(&context.progress)));
-    let report = |action: &dyn Fn(&mut Reporter)| action(&mut reporter.lock());
-    let on_output = |text: &str| report(&|reporter| reporter.push(text));
-    let mut running = pin!(context.shell.run(spec, on_output, &context.cancel));
+async fn run_reporting(
+    spec: CommandSpec,
+    line: String,
+    context: &CallContext,
+) -> Result<ForegroundEnd, ShellError> {
+    let reporter = Arc::new(Mutex::new(Reporter::new(Arc::clone(&context.progress))));
+    let written = Arc::clone(&reporter);
+    let on_output = move |text: &str| written.lock().push(text);
+    let mut running = pin!(context.shell.run_movable(spec, line, on_output, &context.cancel));
     let mut ticks = interval(PROGRESS_INTERVAL);
     // A late tick delays the next one, so that two reports are never closer than the interval.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -294,7 +288,7 @@ async fn run_reporting(spec: CommandSpec, context: &CallContext) -> Result<Comma
         tokio::select! {
             biased;
             outcome = &mut running => return outcome,
-            _ = ticks.tick() => report(&Reporter::flush),
+            _ = ticks.tick() => reporter.lock().flush(),
         }
     }
 }
@@ -419,13 +413,4 @@ fn not_started(error: &ShellError) -> ToolError {
         }
     };
     ToolError::new(ToolErrorKind::Failed, format!("The command was not run: {error}"), hint)
-}
-
-fn named(files: &[String]) -> String {
-    let names = files.iter().take(MAX_NAMED).map(|file| format!("`{file}`"));
-    let names = names.collect::<Vec<_>>().join(", ");
-    match files.len().saturating_sub(MAX_NAMED) {
-        0 => names,
-        more => format!("{names} and {more} more"),
-    }
 }

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::bash::{guard_notes, kept_note};
+use crate::command_notes::{guard_notes, kept_note};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_process::outcome::CapturedOutput;
 use kode_process::shell::{ShellTask, TaskEnd, TaskState, TaskView, Tasks};

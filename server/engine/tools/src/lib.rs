@@ -14,6 +14,7 @@ pub mod bash_output;
 pub mod built_in;
 pub mod call_hierarchy;
 pub mod code_actions;
+mod command_notes;
 pub mod definition;
 pub mod diagnostics;
 pub mod edit;

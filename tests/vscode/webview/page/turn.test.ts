@@ -93,6 +93,20 @@ test("the card says what a standing yes covers, and the arrows choose how far it
         await chat.page.waitForSelector("text=It ran.");
     }));
 
+test("a rule that covers more than the command says so, and one that covers it alone does not", () =>
+    inWorld({ programs: [{ steps: [{ content: [call("Bash", { command: "npm test" })] }, { content: [text("It ran.")] }] }] }, async ({ chat }) => {
+        await chat.say("test it");
+        const offer = chat.page.locator(".permission .offer");
+        await chat.command({ name: "focusWaiting" });
+        await chat.page.getByRole("radio", { name: "In this session" }).click();
+        assert.match(await offer.innerText(), /npm test/);
+        const ofSession = await offer.innerText();
+        assert.equal(/covers more than the command above/.test(ofSession), /:\*|\*\)/.test(ofSession));
+        await chat.page.getByRole("radio", { name: "In this project" }).click();
+        await offer.getByText("npm test:*").waitFor();
+        await offer.getByText("This covers more than the command above: any arguments after it.").waitFor();
+    }));
+
 test("a goal shows its progress, and is removed by its button", () =>
     inWorld({ programs: [{ steps: [{ content: [text("Done.")] }, { content: [text("Really done.")] }] }] }, async ({ chat }) => {
         await chat.say("/goal --check 'cat made.txt' --rounds 1 --minutes 5 Make the file");
@@ -336,6 +350,93 @@ test("what failed is open at the end of its output; all of a long output is ther
             );
             const copied = (await chat.acted("copy")) as { text: string };
             assert.match(copied.text, /\n15000\n[\s\S]*\n30000\n/);
+        },
+    ));
+
+const WAITS = "echo before; until [ -e go-on ]; do sleep 0.05; done; echo after";
+
+test("a running command is moved to the background from its card, and is read, shown in a terminal and gone there", () =>
+    inWorld(
+        {
+            programs: [
+                { when: "^build", steps: [{ content: [call("Bash", { command: WAITS })] }, { content: [text("It runs on.")] }] },
+                plain,
+            ],
+            width: 300,
+        },
+        async ({ project, chat }) => {
+            await chat.say("build");
+            const card = chat.page.locator(".card", { hasText: "echo before" });
+            await card.locator(".tail").getByText("before").waitFor();
+            const move = card.getByRole("button", { name: "Move to background" });
+            assert.ok((await move.boundingBox()) !== null, "it is in sight at 300 px");
+            await move.click();
+            await chat.page.waitForSelector("text=It runs on.");
+            await chat.page.waitForSelector(".working", { state: "detached" });
+            assert.equal(await move.count(), 0, "the call is over");
+
+            const row = chat.page.locator(".dock-part.tasks .file-row");
+            assert.match(await row.innerText(), /echo before/);
+            const isInside = await row.evaluate((part) => part.scrollWidth <= part.clientWidth);
+            assert.ok(isInside, "nothing reaches over the edge");
+            await row.getByRole("button", { name: /in a terminal$/ }).click();
+            const shown = (await chat.acted("showTask")) as { taskId: string; title: string };
+            assert.equal(shown.taskId, "bash_1");
+            await card.locator(".card-line").click();
+            await card.getByRole("button", { name: "Open in terminal" }).click();
+            await chat.told(() => chat.actions.filter(({ action }) => action === "showTask").length === 2, "the card shows it as well");
+
+            project.write("go-on", "");
+            await row.waitFor({ state: "detached" });
+            await chat.say("and now?");
+            await chat.page.waitForSelector("text=Answer to and now?");
+        },
+    ));
+
+const multiEdit = (old_string: string) =>
+    call("MultiEdit", { file_path: "{{cwd}}/src/a.txt", edits: [{ old_string, new_string: "two" }] });
+
+test("rows and cards say nothing in the words of the protocol, of the model's tools or of the machine", () =>
+    inWorld(
+        {
+            programs: [
+                {
+                    when: "^work",
+                    steps: [
+                        { content: [call("Read", { file_path: "{{cwd}}/src/a.txt" })] },
+                        { content: [multiEdit("nowhere")] },
+                        { content: [multiEdit("one")] },
+                        { content: [call("Task", { description: "Look around", prompt: "look", subagent_type: "general-purpose" })] },
+                        { content: [text("All is done.")] },
+                    ],
+                },
+                { when: "^look", steps: [{ content: [text("Nothing is wrong.")] }] },
+                plain,
+            ],
+            files: { "src/a.txt": "one\n" },
+        },
+        async ({ chat, project }) => {
+            await chat.say("work");
+            const card = chat.page.locator(".permission");
+            await card.waitFor();
+            const seen = [await card.innerText()];
+            for (const reach of ["All edits from now on", "In this session", "In this project"]) {
+                await card.getByRole("radio", { name: reach }).click();
+                seen.push(await card.innerText());
+            }
+            await card.getByRole("radio", { name: "Only this time" }).click();
+            await card.locator(".primary").click();
+            await chat.page.waitForSelector("text=All is done.");
+            const closed = chat.page.locator("button.card-line[aria-expanded=false]");
+            while ((await closed.count()) > 0) await closed.first().click();
+            await chat.page.getByText("Nothing is wrong.").first().waitFor();
+            seen.push((await chat.rows()).join("\n"));
+            const words = seen.join("\n");
+            const forbidden = [/agent\/\w+/, /as `?resume/, /Copy the passage/, /mode default/i, /MultiEdit/, /`/, /\(\/\//, project.workspace];
+            for (const word of forbidden) {
+                const found = typeof word === "string" ? words.includes(word) : word.test(words);
+                assert.ok(!found, `${String(word)} in:\n${words}`);
+            }
         },
     ));
 

@@ -19,7 +19,7 @@ const COMMANDS = ["kode.review.decideHunk", "kode.comment.begin", "kode.review.o
 /** How long the document may be another version before the list is asked for. */
 const SETTLE_MS = 200;
 
-type Style = "added" | "words" | "deleted" | "proposed";
+type Style = "added" | "words" | "deleted" | "removed" | "cut" | "inserted" | "ghost";
 
 /** Draws changes in text editors. */
 export class InlineChanges implements vscode.Disposable {
@@ -72,14 +72,27 @@ export class InlineChanges implements vscode.Disposable {
             this.askLater(document);
             return;
         }
-        const options: Record<Style, vscode.DecorationOptions[]> = { added: [], words: [], deleted: [], proposed: [] };
+        const options: Record<Style, vscode.DecorationOptions[]> = {
+            added: [],
+            words: [],
+            deleted: [],
+            removed: [],
+            cut: [],
+            inserted: [],
+            ghost: [],
+        };
         for (const { sessionId, file } of entries) {
             for (const marks of marksOf(file.hunks, document.lineCount)) {
                 const last = Math.max(marks.first, marks.end - 1);
                 const range = document.validateRange(new vscode.Range(marks.first, 0, last, Number.MAX_SAFE_INTEGER));
-                options[marks.kind].push({ range, hoverMessage: hoverOf(sessionId, file, marks), ...ghost(marks) });
+                options[marks.kind].push({ range, hoverMessage: hoverOf(sessionId, file, marks), ...behind(marks.verdict) });
                 for (const { line, start, end } of marks.words) {
-                    options.words.push({ range: new vscode.Range(line, start, line, end) });
+                    const style = marks.kind === "added" ? options.words : options.cut;
+                    style.push({ range: new vscode.Range(line, start, line, end) });
+                }
+                for (const { line, text } of marks.ghosts) {
+                    const end = document.lineAt(Math.min(line, document.lineCount - 1)).range.end;
+                    options.ghost.push({ range: new vscode.Range(end, end), ...added(text) });
                 }
             }
         }
@@ -139,20 +152,46 @@ function makeStyles(extension: vscode.Uri): Record<Style, vscode.TextEditorDecor
             overviewRulerColor: color("editorOverviewRuler.deletedForeground"),
             overviewRulerLane: vscode.OverviewRulerLane.Left,
         }),
-        proposed: vscode.window.createTextEditorDecorationType({
+        removed: vscode.window.createTextEditorDecorationType({
             isWholeLine: true,
             rangeBehavior: closed,
+            textDecoration: "line-through",
             backgroundColor: color("diffEditor.removedLineBackground"),
             overviewRulerColor: color("editorOverviewRuler.modifiedForeground"),
             overviewRulerLane: vscode.OverviewRulerLane.Left,
         }),
+        cut: vscode.window.createTextEditorDecorationType({
+            rangeBehavior: closed,
+            backgroundColor: color("diffEditor.removedTextBackground"),
+            borderRadius: "2px",
+        }),
+        inserted: vscode.window.createTextEditorDecorationType({
+            isWholeLine: true,
+            rangeBehavior: closed,
+            borderStyle: "dashed none none none",
+            borderWidth: "1px",
+            borderColor: color("editorGutter.addedBackground"),
+            overviewRulerColor: color("editorOverviewRuler.addedForeground"),
+            overviewRulerLane: vscode.OverviewRulerLane.Left,
+        }),
+        ghost: vscode.window.createTextEditorDecorationType({ rangeBehavior: closed }),
     };
 }
 
-function ghost({ ghost: text }: HunkMarks): Pick<vscode.DecorationOptions, "renderOptions"> {
+type Rendered = Pick<vscode.DecorationOptions, "renderOptions">;
+
+/** Words of ours behind a line. */
+function behind(text: string): Rendered {
     if (text === "") return {};
     const color = new vscode.ThemeColor("editorGhostText.foreground");
     return { renderOptions: { after: { contentText: text, color, margin: "0 0 0 2ch", fontStyle: "italic" } } };
+}
+
+/** Text that a proposal would add, behind a line. */
+function added(text: string): Rendered {
+    const color = new vscode.ThemeColor("gitDecoration.addedResourceForeground");
+    const backgroundColor = new vscode.ThemeColor("diffEditor.insertedLineBackground");
+    return { renderOptions: { after: { contentText: text, color, backgroundColor, margin: "0 0 0 2ch" } } };
 }
 
 function hoverOf(sessionId: SessionId, file: EditedFile, { hunk, first, end }: HunkMarks): vscode.MarkdownString {

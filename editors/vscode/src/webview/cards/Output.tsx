@@ -6,9 +6,10 @@ import type { CallId, SessionId } from "kode-protocol";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-import { useApp } from "../app/context.ts";
+import { useApp, useSelect } from "../app/context.ts";
 import type { App } from "../app/app.ts";
-import { bytes } from "../text.ts";
+import { Words } from "../panels/Words.tsx";
+import { bytes, exact, relativePaths } from "../text.ts";
 import { OutputText } from "./OutputText.tsx";
 
 /** Bytes of a page. */
@@ -44,14 +45,17 @@ interface Props {
     title: string;
     /** Whether the end is shown first: what failed says why there. */
     fromEnd?: boolean;
+    /** Whether the short result is all that is shown here; the whole is opened in an editor. */
+    brief?: boolean;
     /** Further buttons. */
     children?: ComponentChildren;
 }
 
 /** The short result of a call, and all of it on demand. */
-export function Output({ callId, display, title, fromEnd = false, children }: Props) {
+export function Output({ callId, display, title, fromEnd = false, brief = false, children }: Props) {
     const app = useApp();
     const { sessionId } = app.session();
+    const folders = useSelect((state) => state.host?.folders);
     const key = `${sessionId} ${callId}`;
     const [loaded, setLoaded] = useState<Loaded | undefined>(seen.get(key));
     const [busy, setBusy] = useState(false);
@@ -65,7 +69,7 @@ export function Output({ callId, display, title, fromEnd = false, children }: Pr
         setBusy(false);
     };
     useEffect(() => {
-        if (!loaded) void read(() => first(app, sessionId, callId, fromEnd));
+        if (!loaded && !brief) void read(() => first(app, sessionId, callId, fromEnd));
     }, []);
     const box = useRef<HTMLPreElement>(null);
     useLayoutEffect(() => {
@@ -76,7 +80,12 @@ export function Output({ callId, display, title, fromEnd = false, children }: Pr
     return (
         <div class="output-box">
             {loaded && <Earlier loaded={loaded} busy={busy} onMore={() => void read((page) => earlier(app, sessionId, callId, page))} />}
-            {text !== "" && (
+            {brief && (
+                <p class="hint">
+                    <Words text={relativePaths(exact(display), folders ?? [])} />
+                </p>
+            )}
+            {!brief && text !== "" && (
                 <pre ref={box} class="output" tabIndex={0} role="region" aria-label="Output">
                     <OutputText text={text} />
                 </pre>

@@ -6,7 +6,8 @@
 import type { PermissionPrompt } from "kode-protocol";
 import { useRef } from "preact/hooks";
 
-import { counted, exactLine } from "../text.ts";
+import { useSelect } from "../app/context.ts";
+import { counted, exactLine, relativePaths } from "../text.ts";
 import type { PermissionState, Reach } from "./permission.ts";
 
 export const REACHES: Record<Reach, string> = {
@@ -78,6 +79,7 @@ export function moved(reaches: readonly Reach[], reach: Reach, step: number): Re
 }
 
 function Offered({ prompt, reach }: { prompt: PermissionPrompt; reach: Reach }) {
+    const folders = useSelect((state) => state.host?.folders);
     const offer = prompt.offers?.find(({ scope }) => scope === reach);
     if (!offer) return null;
     const { spared } = offer;
@@ -85,7 +87,9 @@ function Offered({ prompt, reach }: { prompt: PermissionPrompt; reach: Reach }) 
         <p class="offer">
             Runs without asking from then on:{" "}
             {offer.rules.map((rule, index) => (
-                <code key={index}>{exactLine(rule)}</code>
+                <code key={index} title={exactLine(rule)}>
+                    {reach === "session" ? relativePaths(exactLine(rule), folders ?? []) : exactLine(rule)}
+                </code>
             ))}
             {isWider(offer.rules, prompt) && <span> This covers more than the command above: any arguments after it.</span>}
             {spared && spared.of > 0 && (

@@ -7,14 +7,14 @@ import type { ToolCall } from "kode-protocol";
 
 import { useSelect, useSession } from "../app/context.ts";
 import type { IconName } from "../panels/Icon.tsx";
-import { exact, exactLine } from "../text.ts";
+import { exact, exactLine, relativePaths } from "../text.ts";
 import { AgentCard } from "./AgentCard.tsx";
-import { CancelCall, InTerminal } from "./CallActs.tsx";
+import { CancelCall, InTerminal, MoveToBackground } from "./CallActs.tsx";
 import { Card } from "./Card.tsx";
 import { changeOf, EditCard } from "./EditCard.tsx";
 import { Output } from "./Output.tsx";
 import { OutputText } from "./OutputText.tsx";
-import { Aside, CallTitle, isOver, toneOf, type CallItem } from "./parts.tsx";
+import { Aside, CallTitle, isOver, titleOf, toneOf, type CallItem } from "./parts.tsx";
 import { ProposalCard } from "./Proposal.tsx";
 import { PlanRow, Reply } from "./Reply.tsx";
 
@@ -62,7 +62,7 @@ function PlainCard({ item }: { item: CallItem }) {
             icon={iconOf(body)}
             tone={tone}
             habit={tone === "failed" || (tone === "running" && live !== undefined)}
-            title={<CallTitle text={body.title || body.name} />}
+            title={<CallTitle text={titleOf(body)} />}
             aside={<Aside call={body} />}
         >
             {hasMore ? () => <Inside call={body} live={live} /> : undefined}
@@ -77,12 +77,20 @@ function Inside({ call, live }: { call: ToolCall; live: string | undefined }) {
             <Arguments call={call} />
             {live !== undefined && !over && <Tail text={live} />}
             {over && (
-                <Output callId={call.callId} display={call.display} title={call.title} fromEnd={call.state === "FAILED"}>
+                <Output
+                    callId={call.callId}
+                    display={call.display}
+                    title={titleOf(call)}
+                    fromEnd={call.state === "FAILED"}
+                    // Beside a command, what failed has words for people and others for the model.
+                    brief={call.state === "FAILED" && call.kind !== "execute" && call.display !== ""}
+                >
                     <InTerminal call={call} />
                 </Output>
             )}
             {call.state === "EXECUTING" && (
                 <div class="actions">
+                    <MoveToBackground call={call} />
                     <CancelCall callId={call.callId} />
                     <InTerminal call={call} />
                 </div>
@@ -93,6 +101,7 @@ function Inside({ call, live }: { call: ToolCall; live: string | undefined }) {
 
 /** The arguments of a call that its title may not show whole. */
 function Arguments({ call }: { call: ToolCall }) {
+    const folders = useSelect((state) => state.host?.folders);
     const input = call.input as Record<string, unknown> | null;
     const command = typeof input?.["command"] === "string" ? input["command"] : undefined;
     const about = typeof input?.["description"] === "string" ? input["description"] : undefined;
@@ -107,7 +116,7 @@ function Arguments({ call }: { call: ToolCall }) {
                 role="region"
                 aria-label="Arguments"
             >
-                {exact(shown)}
+                {command === undefined ? relativePaths(exact(shown), folders ?? []) : exact(shown)}
             </pre>
         </>
     );

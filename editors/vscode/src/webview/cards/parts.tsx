@@ -43,6 +43,18 @@ export function CallTitle({ text, asks = false }: { text: string; asks?: boolean
     );
 }
 
+/** The tools that change a file, in words. */
+const CHANGES: Partial<Record<string, string>> = { Edit: "Edit", MultiEdit: "Edit", NotebookEdit: "Edit", Write: "Write" };
+
+/** The title of a call: that of the server; for a change that failed before it had one, the file that it names. */
+export function titleOf({ title, name, input }: ToolCall): string {
+    const verb = CHANGES[name];
+    if (verb === undefined || (title !== "" && title !== name)) return title || name;
+    const { file_path, notebook_path } = (input ?? {}) as { file_path?: unknown; notebook_path?: unknown };
+    const path = file_path ?? notebook_path;
+    return typeof path === "string" ? `${verb} ${path}` : verb;
+}
+
 /** The end of the row of a call. */
 export function Aside({ call }: { call: ToolCall }) {
     const exit = (call.structured as { exitCode?: number | null } | undefined)?.exitCode;

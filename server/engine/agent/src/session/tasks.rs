@@ -1,4 +1,4 @@
-//! The background commands of a session: their records, their output, and ending them.
+//! The background commands of a session: their records, their output, moving others to them, and ending them.
 //!
 //! Rule: the journal contains of each its beginning, its end, and that the model knows of its end. A command without an end
 //! in the journal of a resumed session has ended with the server.
@@ -14,9 +14,12 @@ use crate::turn::team::send_from_user;
 use kode_base::blocking;
 use kode_base::ids::{CallId, TaskId};
 use kode_model::{Block, History};
-use kode_process::shell::{OutputPage, Shell, TaskEnd, TaskReport, page_of};
+use kode_process::shell::{MoveError, OutputPage, Shell, StartError, TaskEnd, TaskReport, page_of};
 use kode_record::background::{BackgroundTask, TaskEntry};
 use kode_record::record::Record;
+
+/// The tool whose commands can be moved to the background.
+const BASH: &str = "Bash";
 
 /// The owner of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +51,29 @@ pub enum OutputError {
     /// The file it is kept in cannot be read.
     #[error("the kept output cannot be read: {0}")]
     Storage(#[from] io::Error),
+}
+
+/// Why a command was not moved to the background.
+#[derive(Debug, thiserror::Error)]
+pub enum MoveCallError {
+    /// The session has no call of that id.
+    #[error("there is no call `{0}` in this session")]
+    Unknown(CallId),
+    /// It is over.
+    #[error("the call `{0}` has ended meanwhile")]
+    Ended(CallId),
+    /// Its command runs there.
+    #[error("the command of this call runs in the background already, as {0}")]
+    InBackground(TaskId),
+    /// It is a call of another tool.
+    #[error("only commands of Bash can be moved to the background; this is a call of {0}")]
+    OtherTool(String),
+    /// Its command was not started yet, or is just ending.
+    #[error("the command of the call `{0}` does not run now")]
+    NotRunning(CallId),
+    /// There is no place for it.
+    #[error("the command runs on where it is: {0}")]
+    NoPlace(StartError),
 }
 
 /// The background commands of a session.
@@ -128,6 +154,33 @@ impl BackgroundTasks {
         Ok(self.shell.tasks().find(id.as_str()).is_some_and(|task| task.begin_kill()))
     }
 
+    /// Moves the command that a call runs to the background, where it runs on; the call ends with a result that says so.
+    ///
+    /// # Errors
+    /// [`MoveCallError`]; the command runs on as before then, if it does.
+    pub fn move_to_background(&self, call: &CallId) -> Result<TaskId, MoveCallError> {
+        match self.shell.tasks().move_to_background(call) {
+            Ok(task) => Ok(task.id().clone()),
+            Err(MoveError::NoPlace(error)) => Err(MoveCallError::NoPlace(error)),
+            Err(MoveError::NotRunning(call)) => Err(self.not_movable(call)),
+        }
+    }
+
+    /// Why the command of a call cannot be moved.
+    fn not_movable(&self, call: CallId) -> MoveCallError {
+        if let Some(task) = self.core.state().background.tasks().find(|task| task.call == call) {
+            return MoveCallError::InBackground(task.id.clone());
+        }
+        if self.result_of(&call).is_some() {
+            return MoveCallError::Ended(call);
+        }
+        match self.tool_of(&call) {
+            None => MoveCallError::Unknown(call),
+            Some(tool) if tool == BASH => MoveCallError::NotRunning(call),
+            Some(tool) => MoveCallError::OtherTool(tool),
+        }
+    }
+
     /// Sends a message of the user to a sub-agent in the background, or to all of them. Returns the names of its
     /// recipients.
     ///
@@ -168,15 +221,27 @@ impl BackgroundTasks {
 
     /// The result of a call as the model got it.
     fn result_of(&self, call: &CallId) -> Option<String> {
-        let state = self.core.state();
-        let of = |block: &Block| match block {
+        self.find_block(|block| match block {
             Block::ToolResult { tool_use_id, content, .. } if tool_use_id == call.as_str() => {
                 Some(content.clone())
             }
             _ => None,
-        };
+        })
+    }
+
+    /// The name of the tool that a call is of.
+    fn tool_of(&self, call: &CallId) -> Option<String> {
+        self.find_block(|block| match block {
+            Block::ToolUse { id, name, .. } if id == call.as_str() => Some(name.clone()),
+            _ => None,
+        })
+    }
+
+    /// The newest found one of the blocks of all conversations.
+    fn find_block(&self, of: impl Fn(&Block) -> Option<String>) -> Option<String> {
+        let state = self.core.state();
         let in_thread =
-            |messages: &History| messages.iter().rev().flat_map(|message| &message.content).find_map(of);
+            |messages: &History| messages.iter().rev().flat_map(|message| &message.content).find_map(&of);
         let threads = std::iter::once(&state.main).chain(state.agents.values().map(|agent| &agent.thread));
         threads.map(|thread| &thread.messages).find_map(in_thread)
     }

@@ -81,9 +81,12 @@ impl Capture {
         self.decode(bytes, false)
     }
 
-    /// Ends the output.
-    pub(super) fn finish(mut self) -> CapturedOutput {
-        self.decode(&[], true);
+    /// Ends the output; `on_rest` gets the text for bytes that no character came of, if there are any.
+    pub(super) fn finish(mut self, on_rest: impl FnOnce(&str)) -> CapturedOutput {
+        let rest = self.decode(&[], true);
+        if !rest.is_empty() {
+            on_rest(&rest);
+        }
         self.line.hand_over(&mut self.kept);
         self.kept.take()
     }
@@ -113,6 +116,17 @@ impl UnreadOutput {
             line: ProgressLine::default(),
             kept: OutputEnds { budget, spill, spills: true, ..OutputEnds::default() },
         }
+    }
+
+    /// Output over the budget goes to `spill` as well, all of it.
+    pub(super) fn spilling_when_long(budget: OutputBudget, spill: Option<Spill>) -> Self {
+        Self { line: ProgressLine::default(), kept: OutputEnds { budget, spill, ..OutputEnds::default() } }
+    }
+
+    /// Has all output go to the file, from the first character on.
+    pub(super) fn spill_all(&mut self) {
+        self.kept.spill_all();
+        self.kept.flush();
     }
 
     /// Takes in some text.
@@ -229,17 +243,26 @@ impl OutputEnds {
 
     /// Hands text on to the file, once there is more than is kept here.
     fn spill(&mut self, text: &str) {
-        let Some(spill) = &mut self.spill else { return };
+        if self.spill.is_none() {
+            return;
+        }
         if !self.spills {
             if self.total <= self.budget.0 {
                 return;
             }
-            // Nothing has been left out so far.
-            self.spills = true;
-            spill.push(&self.head);
-            spill.push(&self.tail.iter().collect::<String>());
+            self.spill_all();
         }
-        spill.push(text);
+        self.spill.iter_mut().for_each(|spill| spill.push(text));
+    }
+
+    /// Hands over all that came until now, of which nothing was left out so far, and what comes from now on.
+    fn spill_all(&mut self) {
+        if std::mem::replace(&mut self.spills, true) {
+            return;
+        }
+        let Some(spill) = &mut self.spill else { return };
+        spill.push(&self.head);
+        spill.push(&self.tail.iter().collect::<String>());
     }
 
     fn flush(&mut self) {
@@ -280,7 +303,7 @@ mod tests {
         for chunk in chunks {
             capture.push(chunk);
         }
-        capture.finish()
+        capture.finish(|_| ())
     }
 
     /// The same, written for clearness with everything in memory.
@@ -327,7 +350,7 @@ mod tests {
             for length in [kept, kept + 1] {
                 let mut capture = Capture::new(budget, None);
                 capture.push("é".repeat(length).as_bytes());
-                let captured = capture.finish();
+                let captured = capture.finish(|_| ());
                 let left = captured.text.chars().filter(|char| *char == 'é').count();
                 assert_eq!(captured.cut, length - left, "{written:?}");
                 assert_eq!((captured.cut == 0, left <= kept), (length == kept, true), "{written:?} {length}");
@@ -381,7 +404,7 @@ mod tests {
         assert!(capture.kept.head.capacity() <= 2 * OutputBudget::default().head());
         assert!(capture.kept.tail.capacity() <= 2 * OutputBudget::default().tail_room());
         assert!(capture.line.line.capacity() <= 2 * chunk.len());
-        assert_eq!(capture.finish().cut, 64 * 64 * 1024 - 27_000);
+        assert_eq!(capture.finish(|_| ()).cut, 64 * 64 * 1024 - 27_000);
     }
 
     fn spill() -> (tempfile::TempDir, Spill) {
@@ -397,7 +420,7 @@ mod tests {
             let text: String = (0..length).map(|at| if at % 50 == 0 { '\n' } else { 'é' }).collect();
             let mut capture = Capture::new(OutputBudget::default(), Some(spill));
             text.as_bytes().chunks(1_001).for_each(|chunk| drop(capture.push(chunk)));
-            let file = capture.finish().file;
+            let file = capture.finish(|_| ()).file;
             assert_eq!(file.is_some(), is_kept, "{length}");
             let kept = file.map(|file| std::fs::read_to_string(file.path).unwrap());
             assert!(kept.is_none_or(|kept| kept == text), "{length}");

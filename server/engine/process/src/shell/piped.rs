@@ -21,7 +21,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::process::ended;
+use super::process::{TimeLimit, ended};
 use crate::outcome::{CapturedOutput, Exit};
 use crate::pipes::{self, Receiver, Sender};
 use crate::process_group::ProcessGroup;
@@ -159,7 +159,8 @@ async fn to_end(
             tokio::join!(feeding, out.take_in(&mut stdout), err.take_in(&mut stderr));
         });
         let mut is_over = false;
-        let ended = beside(&mut streams, &mut is_over, ended(&mut group, Some(limit), cancel)).await;
+        let limit = TimeLimit::fixed(limit);
+        let ended = beside(&mut streams, &mut is_over, ended(&mut group, Some(&limit), cancel)).await;
         let exit = match ended {
             Ok(status) => {
                 if !is_over {

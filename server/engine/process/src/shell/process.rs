@@ -43,7 +43,7 @@ pub(super) trait RunObserver: Send {
 pub(super) async fn run(
     mut command: Command,
     input: Stdio,
-    limit: Option<Duration>,
+    limit: Option<&TimeLimit>,
     capture: Capture,
     watch: &mut impl RunObserver,
     cancel: &CancellationToken,
@@ -78,15 +78,37 @@ pub(super) async fn run(
     Ok((exit, output.finish()))
 }
 
+/// How long a command may take.
+#[derive(Clone, Debug)]
+pub(super) struct TimeLimit {
+    pub(super) after: Duration,
+    /// Once it is cancelled, the command may take as long as it likes.
+    pub(super) lifted: CancellationToken,
+}
+
+impl TimeLimit {
+    /// One that stays.
+    pub(super) fn fixed(after: Duration) -> Self {
+        Self { after, lifted: CancellationToken::new() }
+    }
+
+    /// Waits until the time is over; for ever where the limit is lifted before.
+    async fn over(&self) {
+        if self.lifted.run_until_cancelled(sleep(self.after)).await.is_none() {
+            std::future::pending().await
+        }
+    }
+}
+
 /// Waits until the shell has ended, or until it has to be stopped.
 pub(super) async fn ended(
     group: &mut ProcessGroup,
-    limit: Option<Duration>,
+    limit: Option<&TimeLimit>,
     cancel: &CancellationToken,
 ) -> Result<io::Result<ExitStatus>, Exit> {
     let over = async {
         match limit {
-            Some(limit) => sleep(limit).await,
+            Some(limit) => limit.over().await,
             None => std::future::pending().await,
         }
     };
@@ -145,6 +167,7 @@ impl<'a, W: RunObserver> OutputPipe<'a, W> {
     }
 
     fn finish(self) -> CapturedOutput {
-        self.capture.finish()
+        let watch = self.watch;
+        self.capture.finish(|rest| watch.output(rest))
     }
 }

@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::foreground::ForegroundRun;
 use super::output::{OutputBudget, UnreadOutput};
 use super::process::RunObserver;
 use super::spill::Outputs;
@@ -116,6 +117,13 @@ pub enum TaskReport {
     },
 }
 
+impl TaskReport {
+    /// That this one was started.
+    pub(super) fn started(ShellTask { id, call, title, .. }: &ShellTask) -> Self {
+        Self::Started { task: id.clone(), call: call.clone(), title: title.clone() }
+    }
+}
+
 /// Why a background command was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -153,10 +161,12 @@ pub struct Tasks {
 }
 
 #[derive(Default)]
-struct TaskTable {
+pub(super) struct TaskTable {
     /// How many were ever started.
     started: usize,
     tasks: Vec<Arc<ShellTask>>,
+    /// The commands that calls wait for.
+    pub(super) foreground: Vec<Arc<ForegroundRun>>,
 }
 
 /// A background command.
@@ -194,15 +204,13 @@ pub(super) struct TaskRecorder {
 impl RunObserver for TaskRecorder {
     fn started(&mut self) {
         let Some(starting) = self.task.inner().starting.take() else { return };
-        let ShellTask { id, call, title, .. } = &*self.task;
-        self.tasks.report(TaskReport::Started { task: id.clone(), call: call.clone(), title: title.clone() });
+        self.tasks.report(TaskReport::started(&self.task));
         // No caller waits for it any more when the call was cancelled; it runs all the same.
         drop(starting.send(Ok(())));
     }
 
     fn output(&mut self, text: &str) {
-        self.task.inner().unread.push(text);
-        self.task.changed.send_replace(());
+        self.task.write(text);
     }
 }
 
@@ -292,6 +300,26 @@ impl Tasks {
         self.tracker.wait().await;
     }
 
+    pub(super) fn cancel(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    pub(super) fn tracker(&self) -> &TaskTracker {
+        &self.tracker
+    }
+
+    /// A place for one more background command.
+    pub(super) fn place(&self, known: &TaskTable) -> Result<OwnedSemaphorePermit, StartError> {
+        if self.cancel.is_cancelled() {
+            return Err(StartError::Closed);
+        }
+        let running: Vec<_> = known.running().map(|task| task.to_string()).collect();
+        if running.len() >= MAX_TASKS {
+            return Err(StartError::TooMany { running });
+        }
+        Arc::clone(&self.overall).try_acquire_owned().map_err(|_| StartError::TooManyOverall { running })
+    }
+
     /// Starts one: `execute` runs it to its end.
     pub(super) async fn start<F, R>(
         self: &Arc<Self>,
@@ -306,17 +334,11 @@ impl Tasks {
         let (sender, started) = oneshot::channel();
         let task = {
             let mut known = self.known();
-            if self.cancel.is_cancelled() {
-                return Err(StartError::Closed);
-            }
-            let running: Vec<_> = known.running().map(|task| task.to_string()).collect();
-            if running.len() >= MAX_TASKS {
-                return Err(StartError::TooMany { running });
-            }
-            let Ok(place) = Arc::clone(&self.overall).try_acquire_owned() else {
-                return Err(StartError::TooManyOverall { running });
-            };
-            let task = Arc::new(self.make(&mut known, (call, budget), title, sender));
+            let place = self.place(&known)?;
+            let spill = self.outputs.as_ref().map(|outputs| outputs.spill(&call));
+            let unread = UnreadOutput::new(budget, spill);
+            let since = (Instant::now(), self.cancel.child_token());
+            let task = Arc::new(known.make((call, title), since, unread, Some(sender)));
             known.add(Arc::clone(&task));
             let (tasks, running) = (Arc::clone(self), Arc::clone(&task));
             self.tracker.spawn(async move {
@@ -335,35 +357,8 @@ impl Tasks {
         }
     }
 
-    fn make(
-        &self,
-        known: &mut TaskTable,
-        (call, budget): (CallId, OutputBudget),
-        title: String,
-        starting: oneshot::Sender<Result<(), ShellError>>,
-    ) -> ShellTask {
-        known.started += 1;
-        let spill = self.outputs.as_ref().map(|outputs| outputs.spill(&call));
-        let inner = TaskProgress {
-            unread: UnreadOutput::new(budget, spill),
-            end: None,
-            is_killed: false,
-            is_seen: false,
-            starting: Some(starting),
-        };
-        ShellTask {
-            id: TaskId::numbered(known.started),
-            call,
-            title,
-            started: Instant::now(),
-            cancel: self.cancel.child_token(),
-            inner: Mutex::new(inner),
-            changed: watch::Sender::new(()),
-        }
-    }
-
     /// Enters how one ended; one that never ran leaves nothing.
-    fn finish(&self, task: &Arc<ShellTask>, outcome: Result<CommandOutcome, ShellError>) {
+    pub(super) fn finish(&self, task: &Arc<ShellTask>, outcome: Result<CommandOutcome, ShellError>) {
         let mut inner = task.inner();
         if let Some(starting) = inner.starting.take() {
             drop(inner);
@@ -384,14 +379,14 @@ impl Tasks {
         task.changed.send_replace(());
     }
 
-    fn report(&self, report: TaskReport) {
+    pub(super) fn report(&self, report: TaskReport) {
         let observer = self.observer.lock().clone();
         if let Some(observer) = observer {
             observer(report);
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, TaskTable> {
+    pub(super) fn known(&self) -> MutexGuard<'_, TaskTable> {
         self.known.lock()
     }
 }
@@ -401,8 +396,23 @@ impl TaskTable {
         self.tasks.iter().filter(|task| !task.has_ended())
     }
 
+    /// Makes one with the next number, which runs since then and is ended by that token. `starting` gets whether it could
+    /// be started, where that is not known yet.
+    pub(super) fn make(
+        &mut self,
+        (call, title): (CallId, String),
+        (started, cancel): (Instant, CancellationToken),
+        unread: UnreadOutput,
+        starting: Option<oneshot::Sender<Result<(), ShellError>>>,
+    ) -> ShellTask {
+        self.started += 1;
+        let inner = TaskProgress { unread, end: None, is_killed: false, is_seen: false, starting };
+        let (id, inner) = (TaskId::numbered(self.started), Mutex::new(inner));
+        ShellTask { id, call, title, started, cancel, inner, changed: watch::Sender::new(()) }
+    }
+
     /// Adds one, and forgets the oldest of those that have ended when they are too many.
-    fn add(&mut self, task: Arc<ShellTask>) {
+    pub(super) fn add(&mut self, task: Arc<ShellTask>) {
         self.tasks.push(task);
         let ended = self.tasks.iter().filter(|task| task.has_ended()).count();
         let mut surplus = ended.saturating_sub(ENDED_KEPT);
@@ -431,6 +441,12 @@ impl ShellTask {
     #[must_use]
     pub fn title(&self) -> &str {
         &self.title
+    }
+
+    /// Takes down what it has written.
+    pub(super) fn write(&self, text: &str) {
+        self.inner().unread.push(text);
+        self.changed.send_replace(());
     }
 
     /// Whether it has ended.

@@ -398,3 +398,118 @@ async fn what_happens_to_background_commands_is_reported_in_order_and_once() {
     assert_eq!(reports.recv().await, Some(TaskReport::Seen { task: id }));
     assert!(reports.try_recv().is_err());
 }
+
+/// Begins a command that a caller waits for; `seen` gets what it writes.
+fn begin_movable(
+    shell: &Arc<Shell>,
+    (command, call, limit): (&str, &str, Duration),
+    cancel: &CancellationToken,
+) -> (tokio::task::JoinHandle<Result<ForegroundEnd, ShellError>>, mpsc::UnboundedReceiver<String>) {
+    let spec = CommandSpec { call: Some(CallId::from_external(call)), ..spec(shell, command, limit) };
+    let (sender, seen) = mpsc::unbounded_channel();
+    let (shell, cancel, title) = (Arc::clone(shell), cancel.clone(), command.to_owned());
+    let on_output = move |text: &str| drop(sender.send(text.to_owned()));
+    (tokio::spawn(async move { shell.run_movable(spec, title, on_output, &cancel).await }), seen)
+}
+
+async fn until_seen(seen: &mut mpsc::UnboundedReceiver<String>, text: &str) {
+    let mut all = String::new();
+    while !all.contains(text) {
+        all.push_str(&seen.recv().await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_moved_command_is_the_same_process_without_a_limit_and_its_caller_s_cancel() {
+    let (_folder, shell) = shell_with_outputs();
+    let cancel = CancellationToken::new();
+    let command = "cd /; echo begun $$; until [ -e \"$OLDPWD/go-on\" ]; do sleep 0.01; done; echo over $$";
+    let (running, mut seen) = begin_movable(&shell, (command, "call_1", Duration::from_millis(400)), &cancel);
+    until_seen(&mut seen, "begun").await;
+    let task = shell.tasks().move_to_background(&CallId::from_external("call_1")).unwrap();
+    let ForegroundEnd::Moved(moved) = running.await.unwrap().unwrap() else { panic!("it was moved") };
+    assert!(Arc::ptr_eq(&task, &moved));
+    cancel.cancel();
+    let first = shell.tasks().look(&task).output.text;
+    let process = id_after(&first, "begun ").to_owned();
+    // It outlives the time that it was given: another command takes longer than that.
+    run(&shell, "sleep 0.6").await;
+    assert!(!task.has_ended() && runs(&process));
+    run(&shell, "touch go-on").await;
+    task.until_ended().await;
+    let last = shell.tasks().look(&task);
+    assert_eq!(last.state, TaskState::Ended(TaskEnd::Exited { code: 0 }));
+    assert_eq!(last.output.text, format!("over {process}\n"));
+    let kept = std::fs::read_to_string(shell.tasks().outputs().unwrap().path(task.call())).unwrap();
+    assert_eq!(kept, format!("{first}over {process}\n"));
+    assert_eq!(shell.directory().file_name(), "work", "it moves nothing");
+}
+
+#[tokio::test]
+async fn a_command_that_is_not_moved_ends_as_before_and_cannot_be_moved_then() {
+    let (_folder, shell) = shell_with_outputs();
+    let call = CallId::from_external("call_1");
+    let cancel = CancellationToken::new();
+    let (running, _seen) =
+        begin_movable(&shell, ("mkdir sub; cd sub; printf a; exit 4", "call_1", LONG), &cancel);
+    let ForegroundEnd::Ended(outcome) = running.await.unwrap().unwrap() else { panic!("nothing moved it") };
+    assert_eq!((outcome.exit, outcome.output.text.as_str()), (Exit::Code(4), "a"));
+    assert_eq!(outcome.directory.file_name(), "sub");
+    assert_eq!(shell.directory(), outcome.directory);
+    assert!(matches!(shell.tasks().move_to_background(&call), Err(MoveError::NotRunning(_))));
+    assert!(!shell.tasks().outputs().unwrap().path(&call).as_path().exists(), "short output is in no file");
+
+    let (running, mut seen) = begin_movable(&shell, ("echo ready; sleep 600", "call_2", LONG), &cancel);
+    until_seen(&mut seen, "ready").await;
+    cancel.cancel();
+    let ForegroundEnd::Ended(outcome) = running.await.unwrap().unwrap() else { panic!("it was cancelled") };
+    assert_eq!((outcome.exit, outcome.output.text.as_str()), (Exit::Cancelled, "ready\n"));
+
+    let never = CancellationToken::new();
+    let (running, mut seen) = begin_movable(&shell, ("echo shell $$; sleep 600", "call_3", LONG), &never);
+    let mut text = String::new();
+    while !text.contains('\n') {
+        text.push_str(&seen.recv().await.unwrap());
+    }
+    running.abort();
+    assert_gone(id_after(&text, "shell ")).await;
+    let call = CallId::from_external("call_3");
+    assert!(matches!(shell.tasks().move_to_background(&call), Err(MoveError::NotRunning(_))));
+}
+
+#[tokio::test]
+async fn long_output_of_a_moved_command_is_in_the_file_from_its_first_character() {
+    let (_folder, shell) = shell_with_outputs();
+    let command =
+        "seq 1 20000; printf half; until [ -e go-on ]; do sleep 0.01; done; echo whole; printf '\\360'";
+    let (running, mut seen) = begin_movable(&shell, (command, "call_1", LONG), &CancellationToken::new());
+    until_seen(&mut seen, "half").await;
+    let task = shell.tasks().move_to_background(&CallId::from_external("call_1")).unwrap();
+    drop(running.await.unwrap().unwrap());
+    assert!(shell.tasks().look(&task).output.cut > 0);
+    run(&shell, "touch go-on").await;
+    task.until_ended().await;
+    let kept = std::fs::read_to_string(shell.tasks().outputs().unwrap().path(task.call())).unwrap();
+    let numbers: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
+    assert!(kept == format!("{numbers}halfwhole\n\u{fffd}"), "{} bytes", kept.len());
+}
+
+#[tokio::test]
+async fn where_there_is_no_place_in_the_background_a_command_runs_on_in_the_foreground() {
+    let (_folder, shell) = shell_with_outputs();
+    for _ in 0..MAX_TASKS {
+        start(&shell, "sleep 600").await.unwrap();
+    }
+    let (running, mut seen) =
+        begin_movable(&shell, ("echo up; sleep 0.2; echo over", "call_1", LONG), &CancellationToken::new());
+    until_seen(&mut seen, "up").await;
+    let error = shell.tasks().move_to_background(&CallId::from_external("call_1")).unwrap_err();
+    assert!(
+        matches!(&error, MoveError::NoPlace(StartError::TooMany { running }) if running.len() == MAX_TASKS),
+        "{error}"
+    );
+    let ForegroundEnd::Ended(outcome) = running.await.unwrap().unwrap() else { panic!("nothing moved it") };
+    assert_eq!((outcome.exit, outcome.output.text.as_str()), (Exit::Code(0), "up\nover\n"));
+    shell.tasks().close();
+    shell.tasks().closed().await;
+}

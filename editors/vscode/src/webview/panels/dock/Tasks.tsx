@@ -1,11 +1,12 @@
 // Commands that run in the background.
 //
-// Rule: each can be read and stopped; the transcript reports its end.
+// Rule: each can be read, shown in a terminal and stopped; the transcript reports its end.
 
 import type { BackgroundTask } from "kode-protocol";
 
 import type { App } from "../../app/app.ts";
 import { useApp, useSession } from "../../app/context.ts";
+import { showTask } from "../../cards/CallActs.tsx";
 import { exactLine } from "../../text.ts";
 import { Spinner } from "../Icon.tsx";
 import { IconAct } from "../IconAct.tsx";
@@ -29,6 +30,12 @@ export function Tasks() {
                         <button type="button" class="quiet" onClick={() => void show(app, task)}>
                             Output
                         </button>
+                        <IconAct
+                            icon="command"
+                            label={`Open ${exactLine(task.title)} in a terminal`}
+                            title="Open in terminal"
+                            onClick={() => void showTask(app, task)}
+                        />
                         <IconAct icon="stop" label={`Stop ${exactLine(task.title)}`} onClick={() => void stop(app, task)} />
                     </li>
                 ))}

@@ -1,0 +1,92 @@
+// A change asked for at the selection: the input, the progress, the change and the decision are in place.
+//
+// Rule: everything is done by keys and clicks in the editor, and the result is read from the buffer.
+import assert from "node:assert/strict";
+import { eventually, test } from "../lib/runner.mjs";
+
+const LINES = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n";
+
+/** A window with lines of a file selected. */
+async function selected(workbench, first, last) {
+    const window = await workbench.open({ "a.txt": LINES });
+    await window.edit("a.txt");
+    await window.ready();
+    await window.run(
+        (vscode, _, first, last) => {
+            const editor = vscode.window.activeTextEditor;
+            editor.selection = new vscode.Selection(first, 0, last, editor.document.lineAt(last).text.length);
+        },
+        first,
+        last,
+    );
+    return window;
+}
+
+const widget = (window) => window.page.locator(".review-widget");
+
+/** Opens the input by its key, and writes into it. */
+async function ask(window, words) {
+    await window.page.locator(".monaco-editor.focused").first().waitFor();
+    await window.page.keyboard.press("Control+Alt+'");
+    const input = widget(window).locator(".comment-form .monaco-editor.focused");
+    await input.waitFor();
+    await window.page.keyboard.type(words);
+    await window.page.keyboard.press("Control+Enter");
+}
+
+/** The lines that are marked as added in the text. */
+const marked = (window) => window.page.locator(".monaco-editor .view-overlays .cdr[class*='ced-']").count();
+
+test("a change is asked for at the selection, drawn in place, refined by a further prompt, and accepted", async (workbench) => {
+    const window = await selected(workbench, 1, 2);
+    await ask(window, "change a place");
+    await eventually("the change is in the text", async () => (await window.buffer("a.txt")) === LINES.replace("two", "TWO"));
+    await widget(window).getByText("Changed by Kode").waitFor();
+    await widget(window).getByText(/1\s+change\s+in\s+1\s+file/).waitFor();
+    await eventually("it is marked in the text", async () => (await marked(window)) > 0);
+    await window.shot("inline-changed");
+
+    await widget(window).locator(".review-thread-reply-button").click();
+    await widget(window).locator(".comment-form .monaco-editor.focused").waitFor();
+    await window.page.keyboard.type("refine the place");
+    await window.page.keyboard.press("Control+Enter");
+    const refined = LINES.replace("two", "TWO").replace("three", "THREE");
+    await eventually("the refined change is in the text", async () => (await window.buffer("a.txt")) === refined);
+    await widget(window).getByText(/It\s+is\s+louder\s+now/).waitFor();
+
+    await widget(window).locator("a", { hasText: "Accept" }).last().click();
+    await widget(window).waitFor({ state: "detached" });
+    await eventually("nothing is left to decide", async () => (await marked(window)) === 0);
+    assert.equal(await window.buffer("a.txt"), refined);
+});
+
+test("Escape in the input undoes all of it, and one that was never used is closed by it", async (workbench) => {
+    const window = await selected(workbench, 1, 1);
+    await window.page.keyboard.press("Control+Alt+'");
+    await widget(window).locator(".comment-form .monaco-editor.focused").waitFor();
+    await window.page.keyboard.press("Escape");
+    await widget(window).waitFor({ state: "detached" });
+    assert.equal(await window.buffer("a.txt"), LINES);
+
+    await window.run((vscode) => vscode.commands.executeCommand("workbench.action.focusActiveEditorGroup"));
+    await ask(window, "change a place");
+    await widget(window).getByText("Changed by Kode").waitFor();
+    assert.equal(await window.buffer("a.txt"), LINES.replace("two", "TWO"));
+    await widget(window).locator(".review-thread-reply-button").click();
+    await widget(window).locator(".comment-form .monaco-editor.focused").waitFor();
+    await window.page.keyboard.press("Escape");
+    await widget(window).waitFor({ state: "detached" });
+    await eventually("the text is as it was", async () => (await window.buffer("a.txt")) === LINES);
+});
+
+test("a change in place that needs an answer says so, and discarding it ends its turn", async (workbench) => {
+    const window = await selected(workbench, 1, 1);
+    await ask(window, "pick a color");
+    await widget(window).getByText("Kode waits for your answer in the chat").waitFor();
+    await window.status(/1 question for you/);
+    await window.shot("inline-asking");
+    await widget(window).locator("a", { hasText: "Stop and Discard" }).click();
+    await widget(window).waitFor({ state: "detached" });
+    await window.status(/ready/);
+    assert.equal(await window.buffer("a.txt"), LINES);
+});
