@@ -27,7 +27,7 @@ use ropey::Rope;
 use url::Url;
 
 use super::initialize::AcpClient;
-use super::peer::{ClientCallError, ClientPeer};
+use kode_engine::acp::peer::{PeerCallError, RpcPeer};
 
 /// The method that reads a file.
 const READ: &str = "fs/read_text_file";
@@ -81,14 +81,14 @@ impl FileReach {
 
 /// The client as the host of all sessions. It has no documents of its own: each session asks for its files.
 pub(super) struct AcpHost {
-    peer: Arc<ClientPeer>,
+    peer: Arc<RpcPeer>,
     reach: FileReach,
     sessions: Mutex<HashMap<SessionId, Weak<ClientFiles>>>,
 }
 
 /// The files of a client as one session has asked for them.
 pub(super) struct ClientFiles {
-    peer: Arc<ClientPeer>,
+    peer: Arc<RpcPeer>,
     reach: FileReach,
     session: WireSessionId,
     roots: Vec<AbsPath>,
@@ -112,7 +112,7 @@ struct ShownFile {
 }
 
 impl AcpHost {
-    pub(super) fn new(peer: &Arc<ClientPeer>, client: &AcpClient) -> Arc<Self> {
+    pub(super) fn new(peer: &Arc<RpcPeer>, client: &AcpClient) -> Arc<Self> {
         let reach = FileReach::of(client);
         Arc::new(Self { peer: Arc::clone(peer), reach, sessions: Mutex::default() })
     }
@@ -179,13 +179,13 @@ impl ClientFiles {
         target.file().filter(|path| self.roots.iter().any(|root| path.is_within(root) && *path != root))
     }
 
-    async fn read(&self, path: &AbsPath) -> Result<String, ClientCallError> {
+    async fn read(&self, path: &AbsPath) -> Result<String, PeerCallError> {
         let request = ReadTextFileRequest::new(self.session.clone(), path.as_path());
         let response: ReadTextFileResponse = self.peer.request(READ, request, Some(READ_LIMIT)).await?;
         Ok(response.content)
     }
 
-    async fn write(&self, path: &AbsPath, text: &str) -> Result<(), ClientCallError> {
+    async fn write(&self, path: &AbsPath, text: &str) -> Result<(), PeerCallError> {
         let request = WriteTextFileRequest::new(self.session.clone(), path.as_path(), text);
         let _: Option<WriteTextFileResponse> = self.peer.request(WRITE, request, Some(WRITE_LIMIT)).await?;
         Ok(())
@@ -265,7 +265,7 @@ impl ClientFiles {
     ) -> DocumentEditOutcome {
         match self.write(path, new).await {
             Ok(()) => {}
-            Err(error @ (ClientCallError::Late(_) | ClientCallError::Gone)) => return unconfirmed(&error),
+            Err(error @ (PeerCallError::Late(_) | PeerCallError::Gone)) => return unconfirmed(&error),
             Err(error) => return DocumentEditOutcome::Rejected { reason: error.to_string() },
         }
         let shown = match self.read(path).await {
@@ -306,7 +306,7 @@ impl Host for ClientFiles {
             Ok(text) if text.is_empty() && on_disk == StoredFile::Missing => self.hide(target),
             Ok(text) if self.reach == FileReach::Read && is_on_disk(path, &text).await => self.hide(target),
             Ok(text) => drop(self.show(target, &text)),
-            Err(ClientCallError::Gone) => {}
+            Err(PeerCallError::Gone) => {}
             Err(error) => {
                 tracing::debug!(%error, path = %path, "the client does not show a file");
                 self.hide(target);
@@ -329,7 +329,7 @@ impl Host for ClientFiles {
         let _one_at_a_time = turn.lock().await;
         let old = match self.read(path).await {
             Ok(old) => old,
-            Err(ClientCallError::Refused(_)) => {
+            Err(PeerCallError::Refused { .. }) => {
                 self.hide(&target);
                 return DocumentEditOutcome::Closed;
             }
@@ -408,7 +408,7 @@ async fn is_on_disk(path: &AbsPath, text: &str) -> bool {
     tokio::task::spawn_blocking(same).await.unwrap_or(false)
 }
 
-fn unconfirmed(error: &ClientCallError) -> DocumentEditOutcome {
+fn unconfirmed(error: &PeerCallError) -> DocumentEditOutcome {
     DocumentEditOutcome::Unconfirmed { reason: error.to_string() }
 }
 

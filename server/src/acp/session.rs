@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 
 use super::agent::AcpAgent;
 use super::initialize::AcpClient;
-use super::peer::ClientPeer;
+use kode_engine::acp::peer::RpcPeer;
 use super::prompts::{PromptAnswerPair, PromptTable};
 use super::tool_call::SessionPlaces;
 
@@ -20,7 +20,7 @@ use super::tool_call::SessionPlaces;
 pub(super) struct AcpSession {
     pub(super) id: SessionId,
     pub(super) agent: Arc<AcpAgent>,
-    pub(super) peer: Arc<ClientPeer>,
+    pub(super) peer: Arc<RpcPeer>,
     pub(super) client: Arc<AcpClient>,
     pub(super) places: SessionPlaces,
     /// Held while a prompt is prepared: prompts are submitted in the order of their arrival.
@@ -39,7 +39,7 @@ impl AcpSession {
     pub(super) fn new(
         id: &SessionId,
         agent: &Arc<AcpAgent>,
-        peer: &Arc<ClientPeer>,
+        peer: &Arc<RpcPeer>,
         client: &Arc<AcpClient>,
         places: SessionPlaces,
     ) -> Arc<Self> {
