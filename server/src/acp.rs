@@ -15,6 +15,8 @@ mod follow;
 mod host;
 mod initialize;
 mod mode;
+#[cfg(unix)]
+mod paired;
 mod permission;
 mod prompts;
 mod question;
