@@ -14,9 +14,9 @@ mod error;
 mod follow;
 mod host;
 mod initialize;
-mod lines;
 mod mode;
-mod peer;
+#[cfg(unix)]
+mod paired;
 mod permission;
 mod prompts;
 mod question;

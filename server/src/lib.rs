@@ -24,6 +24,8 @@ pub mod host;
 pub mod lifecycle;
 pub mod logging;
 pub mod lsp;
+#[cfg(unix)]
+mod pairing;
 pub mod plain;
 mod policies;
 mod runtime;

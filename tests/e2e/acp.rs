@@ -4,6 +4,7 @@
 
 mod files;
 mod handshake;
+mod pairing;
 mod permissions;
 mod registry;
 mod sessions;

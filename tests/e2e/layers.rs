@@ -78,6 +78,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("kode-languages", &["kode-base", "kode-process", "kode-text", "kode-config", "kode-tool"]),
+    ("kode-acp", &["kode-base", "kode-process", "kode-tool"]),
     (
         "kode-agent",
         &[
@@ -113,6 +114,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "kode-tools",
             "kode-mcp",
             "kode-languages",
+            "kode-acp",
             "kode-agent",
         ],
     ),

@@ -26,6 +26,7 @@ mod documentation;
 mod faults;
 mod gate;
 mod goals;
+mod guests;
 mod harness;
 mod headers;
 mod headless;

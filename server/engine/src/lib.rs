@@ -11,10 +11,11 @@
 //! 2. [`process`], [`model`], [`text`], [`permission`]
 //! 3. [`providers`], [`config`]
 //! 4. [`tool`], [`record`]
-//! 5. [`telemetry`], [`tools`], [`mcp`], [`languages`], [`agent`]
+//! 5. [`telemetry`], [`tools`], [`mcp`], [`languages`], [`acp`], [`agent`]
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
 
+pub use kode_acp as acp;
 pub use kode_agent as agent;
 pub use kode_base as base;
 pub use kode_command as command;

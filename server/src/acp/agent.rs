@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kode_engine::acp::guest::Guests;
 use kode_engine::agent::engine::{Engine, EngineOptions};
 use kode_engine::agent::hooks::EndReason;
 use kode_engine::agent::sessions::CleanupOptions;
@@ -95,7 +96,8 @@ impl AcpAgent {
             policies: Arc::clone(&policies) as Arc<dyn PolicyProvider>,
             concurrency: equipment.concurrency,
             save_before_commands: true,
-        });
+        })
+        .with_guests(Arc::new(Guests));
         telemetry::begin(&engine, &policies);
         if let Some(name) = client {
             engine.name_client(name);

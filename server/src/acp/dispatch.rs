@@ -10,9 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use agent_client_protocol_schema::v1::{CancelRequestNotification, Error, RequestId};
+use agent_client_protocol_schema::v1::{CancelRequestNotification, RequestId};
 use futures::FutureExt;
-use serde_json::{Map, Value};
+use kode_engine::acp::lines::{MessageReader, OUTBOX, write_lines};
+use kode_engine::acp::message::RpcMessage;
+use kode_engine::acp::peer::{CANCEL_REQUEST, RpcPeer};
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -20,8 +23,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::agent::LaunchOptions;
 use super::error;
-use super::lines::{MAX_MESSAGE, MessageLine, MessageReader, OUTBOX, write_lines};
-use super::peer::{CANCEL_REQUEST, ClientPeer};
 use super::requests::{AcpServer, RpcReply};
 use crate::lifecycle::Lifecycle;
 
@@ -34,14 +35,6 @@ const HANDLER_GRACE: Duration = Duration::from_secs(1);
 /// How long the last messages may take to be written.
 const WRITE_GRACE: Duration = Duration::from_secs(1);
 
-/// A message of the client.
-enum IncomingRpc {
-    Request { id: RequestId, method: String, params: Option<Value> },
-    Notification { method: String, params: Option<Value> },
-    Answer { id: RequestId, outcome: Result<Value, Error> },
-    Invalid { id: RequestId, error: Error },
-}
-
 /// The requests that wait for their handlers, each with the token that cancels it.
 type WaitingRequests = Arc<Mutex<HashMap<RequestId, CancellationToken>>>;
 
@@ -53,7 +46,7 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (outbox, queue) = mpsc::channel(OUTBOX);
-    let peer = ClientPeer::new(outbox);
+    let peer = RpcPeer::new(outbox);
     let mut writing = tokio::spawn(write_lines(writer, queue));
     let server = AcpServer::new(Arc::clone(&peer), options, Arc::clone(&lifecycle));
     let mut dispatch =
@@ -67,8 +60,7 @@ where
             line = lines.next() => line,
         };
         let message = match line {
-            Ok(Some(MessageLine::Message(line))) => parse(&line),
-            Ok(Some(MessageLine::TooLong)) => too_long(),
+            Ok(Some(line)) => RpcMessage::of(&line),
             Ok(None) => break "the input ended".to_owned(),
             Err(error) => break format!("the input broke: {error}"),
         };
@@ -86,19 +78,19 @@ where
 
 struct RpcDispatcher {
     server: Arc<AcpServer>,
-    peer: Arc<ClientPeer>,
+    peer: Arc<RpcPeer>,
     handlers: JoinSet<()>,
     waiting: WaitingRequests,
 }
 
 impl RpcDispatcher {
-    async fn take(&mut self, message: IncomingRpc) {
+    async fn take(&mut self, message: RpcMessage) {
         match message {
-            IncomingRpc::Request { id, method, params } => self.request(id, method, params).await,
-            IncomingRpc::Notification { method, params } if method == CANCEL_REQUEST => self.cancel(params),
-            IncomingRpc::Notification { method, params } => self.server.notified(&method, params),
-            IncomingRpc::Answer { id, outcome } => self.peer.resolve(&id, outcome),
-            IncomingRpc::Invalid { id, error } => {
+            RpcMessage::Request { id, method, params } => self.request(id, method, params).await,
+            RpcMessage::Notification { method, params } if method == CANCEL_REQUEST => self.cancel(params),
+            RpcMessage::Notification { method, params } => self.server.notified(&method, params),
+            RpcMessage::Answer { id, outcome } => self.peer.resolve(&id, outcome),
+            RpcMessage::Invalid { id, error } => {
                 tracing::warn!(%error, "the client sent an invalid message");
                 self.peer.respond(id, Err(error)).await;
             }
@@ -166,7 +158,7 @@ fn reply(outcome: Result<RpcReply, Box<dyn Any + Send>>) -> RpcReply {
     })
 }
 
-async fn answer(peer: &ClientPeer, id: RequestId, reply: RpcReply) {
+async fn answer(peer: &RpcPeer, id: RequestId, reply: RpcReply) {
     match reply {
         RpcReply::Now(outcome) => peer.respond(id, outcome).await,
         RpcReply::Later => {}
@@ -177,111 +169,7 @@ fn waiting(table: &WaitingRequests) -> MutexGuard<'_, HashMap<RequestId, Cancell
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn too_long() -> IncomingRpc {
-    let error = error::invalid_request(&format!(
-        "A message may have {} MiB; this one is longer and was skipped.",
-        MAX_MESSAGE >> 20
-    ));
-    IncomingRpc::Invalid { id: RequestId::Null, error }
-}
-
-/// Parses one message.
-fn parse(line: &[u8]) -> IncomingRpc {
-    match serde_json::from_slice(line) {
-        Ok(Value::Object(message)) => read(message),
-        Ok(Value::Array(_)) => {
-            invalid(RequestId::Null, "Batches are not supported. Send one message a line.")
-        }
-        Ok(_) => invalid(RequestId::Null, "A message is a JSON object."),
-        Err(error) => {
-            let error = error::parse(&format!("The line is not valid JSON: {error}."));
-            IncomingRpc::Invalid { id: RequestId::Null, error }
-        }
-    }
-}
-
-fn read(mut message: Map<String, Value>) -> IncomingRpc {
-    let id = message.remove("id").map(serde_json::from_value::<RequestId>);
-    let id = match id {
-        None => None,
-        Some(Ok(id)) => Some(id),
-        Some(Err(_)) => return invalid(RequestId::Null, "`id` is neither a string nor an integer."),
-    };
-    let known = id.clone().unwrap_or(RequestId::Null);
-    if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return invalid(known, "`jsonrpc` is not \"2.0\".");
-    }
-    let params = message.remove("params").filter(|params| !params.is_null());
-    match (message.remove("method"), id) {
-        (Some(Value::String(_)), _) if params.as_ref().is_some_and(|params| !params.is_object()) => {
-            invalid(known, "`params` is not an object.")
-        }
-        (Some(Value::String(method)), Some(id)) => IncomingRpc::Request { id, method, params },
-        (Some(Value::String(method)), None) => IncomingRpc::Notification { method, params },
-        (Some(_), _) => invalid(known, "`method` is not a string."),
-        (None, Some(id)) => match (message.remove("result"), message.remove("error")) {
-            (_, Some(error)) => IncomingRpc::Answer { id, outcome: Err(client_error(error)) },
-            (Some(result), None) => IncomingRpc::Answer { id, outcome: Ok(result) },
-            (None, None) => invalid(id, "The message has neither `method` nor `result` nor `error`."),
-        },
-        (None, None) => invalid(known, "The message has neither `method` nor `id`."),
-    }
-}
-
-fn client_error(error: Value) -> Error {
-    serde_json::from_value(error.clone()).unwrap_or_else(|_| error::internal(&error.to_string()))
-}
-
-fn invalid(id: RequestId, message: &str) -> IncomingRpc {
-    IncomingRpc::Invalid { id, error: error::invalid_request(message) }
-}
-
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn code(message: IncomingRpc) -> (RequestId, i32) {
-        match message {
-            IncomingRpc::Invalid { id, error } => (id, error.code.into()),
-            _ => panic!("the message is valid"),
-        }
-    }
-
-    #[test]
-    fn a_message_that_is_wrong_is_answered_by_what_is_known_of_it() {
-        for (line, id, expected) in [
-            ("{", RequestId::Null, -32_700),
-            ("7", RequestId::Null, -32_600),
-            ("[]", RequestId::Null, -32_600),
-            (r#"{"id":1,"method":"x"}"#, RequestId::Number(1), -32_600),
-            (r#"{"jsonrpc":"2.0","id":1.5,"method":"x"}"#, RequestId::Null, -32_600),
-            (r#"{"jsonrpc":"2.0","id":"a","method":3}"#, RequestId::Str("a".into()), -32_600),
-            (r#"{"jsonrpc":"2.0","id":2,"method":"x","params":[1]}"#, RequestId::Number(2), -32_600),
-            (r#"{"jsonrpc":"2.0","id":3}"#, RequestId::Number(3), -32_600),
-            (r#"{"jsonrpc":"2.0"}"#, RequestId::Null, -32_600),
-        ] {
-            assert_eq!(code(parse(line.as_bytes())), (id, expected), "{line}");
-        }
-    }
-
-    #[test]
-    fn requests_notifications_and_answers_are_distinguished() {
-        let line = |value: Value| parse(value.to_string().as_bytes());
-        let request = line(json!({ "jsonrpc": "2.0", "id": 0, "method": "m", "params": null }));
-        assert!(matches!(request, IncomingRpc::Request { id: RequestId::Number(0), params: None, .. }));
-        let notification = line(json!({ "jsonrpc": "2.0", "method": "m", "params": {} }));
-        assert!(matches!(notification, IncomingRpc::Notification { params: Some(_), .. }));
-        let answer = line(json!({ "jsonrpc": "2.0", "id": 4, "result": null }));
-        assert!(matches!(answer, IncomingRpc::Answer { outcome: Ok(Value::Null), .. }));
-        let failed = line(json!({ "jsonrpc": "2.0", "id": 4, "error": { "code": 1, "message": "no" } }));
-        let IncomingRpc::Answer { outcome: Err(error), .. } = failed else { panic!("an error") };
-        assert_eq!((i32::from(error.code), error.message.as_str()), (1, "no"));
-    }
 }

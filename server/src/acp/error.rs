@@ -37,11 +37,6 @@ pub(super) fn invalid_request(message: &str) -> Error {
     failure(ErrorCode::InvalidRequest, message)
 }
 
-/// The line is no JSON.
-pub(super) fn parse(message: &str) -> Error {
-    failure(ErrorCode::ParseError, message)
-}
-
 /// The method is not served.
 pub(super) fn unknown_method(method: &str) -> Error {
     failure(ErrorCode::MethodNotFound, &format!("Unknown method `{method}`."))

@@ -27,7 +27,11 @@ use ropey::Rope;
 use url::Url;
 
 use super::initialize::AcpClient;
-use super::peer::{ClientCallError, ClientPeer};
+#[cfg(unix)]
+use super::paired::{EditorPairs, PairedFiles};
+#[cfg(unix)]
+use crate::pairing::PairedEditor;
+use kode_engine::acp::peer::{PeerCallError, RpcPeer};
 
 /// The method that reads a file.
 const READ: &str = "fs/read_text_file";
@@ -53,6 +57,9 @@ const SNIFFED: usize = 8 << 10;
 /// Clients whose files are those of the disk, whatever they announce. CodeCompanion reads from the disk and overwrites the
 /// buffer; avante writes to the disk and fails on a buffer with unsaved changes.
 const DISK_CLIENTS: [&str; 3] = ["codecompanion", "codecompanion.nvim", "avante"];
+
+/// Clients that load changed files into their buffers again, whatever is in them.
+const RELOADING_CLIENTS: [&str; 2] = ["agentic", "agentic.nvim"];
 
 /// How much of a client's files can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,14 +88,18 @@ impl FileReach {
 
 /// The client as the host of all sessions. It has no documents of its own: each session asks for its files.
 pub(super) struct AcpHost {
-    peer: Arc<ClientPeer>,
+    peer: Arc<RpcPeer>,
     reach: FileReach,
+    /// The name of the client where it is one that loses unsaved text.
+    loses: Option<String>,
     sessions: Mutex<HashMap<SessionId, Weak<ClientFiles>>>,
+    #[cfg(unix)]
+    pairs: EditorPairs,
 }
 
 /// The files of a client as one session has asked for them.
 pub(super) struct ClientFiles {
-    peer: Arc<ClientPeer>,
+    peer: Arc<RpcPeer>,
     reach: FileReach,
     session: WireSessionId,
     roots: Vec<AbsPath>,
@@ -112,9 +123,44 @@ struct ShownFile {
 }
 
 impl AcpHost {
-    pub(super) fn new(peer: &Arc<ClientPeer>, client: &AcpClient) -> Arc<Self> {
+    pub(super) fn new(peer: &Arc<RpcPeer>, client: &AcpClient) -> Arc<Self> {
         let reach = FileReach::of(client);
-        Arc::new(Self { peer: Arc::clone(peer), reach, sessions: Mutex::default() })
+        let name = client.name.as_deref().unwrap_or_default().to_lowercase();
+        let loses = [&DISK_CLIENTS[..], &RELOADING_CLIENTS].concat().contains(&name.as_str());
+        Arc::new(Self {
+            peer: Arc::clone(peer),
+            reach,
+            loses: loses.then(|| client.label().to_owned()),
+            sessions: Mutex::default(),
+            #[cfg(unix)]
+            pairs: EditorPairs::default(),
+        })
+    }
+
+    /// Pairs with the language server that the same editor runs for a folder, if there is one. Waits for a limited time.
+    pub(super) async fn pair(&self, folder: &AbsPath) {
+        #[cfg(unix)]
+        self.pairs.find(folder).await;
+        #[cfg(not(unix))]
+        let _ = folder;
+    }
+
+    /// The pair of a folder.
+    #[cfg(unix)]
+    pub(super) fn paired(&self, folder: &AbsPath) -> Option<Arc<PairedEditor>> {
+        self.pairs.of(folder)
+    }
+
+    /// The warning for a client that loses unsaved text, where no language server keeps it.
+    pub(super) fn warning(&self, folder: &AbsPath) -> Option<String> {
+        #[cfg(unix)]
+        if self.pairs.of(folder).is_some() {
+            return None;
+        }
+        #[cfg(not(unix))]
+        let _ = folder;
+        let name = self.loses.as_ref()?;
+        Some(format!("{name} does not show unsaved text: files are read from the disk and changed there."))
     }
 
     /// Asks the client for the files that a session knows, so that its next turn sees what the user has typed since. Waits at
@@ -156,6 +202,19 @@ impl Host for AcpHost {
     }
 
     fn of_session(&self, session: &SessionId, roots: &[AbsPath]) -> Option<Arc<dyn Host>> {
+        let own = self.own_files(session, roots);
+        #[cfg(unix)]
+        if let Some(editor) = roots.first().and_then(|folder| self.pairs.of(folder)) {
+            let own = own.unwrap_or_else(|| Arc::new(NoEditor) as Arc<dyn Host>);
+            return Some(Arc::new(PairedFiles { editor, own }));
+        }
+        own
+    }
+}
+
+impl AcpHost {
+    /// The files of a client that shows them.
+    fn own_files(&self, session: &SessionId, roots: &[AbsPath]) -> Option<Arc<dyn Host>> {
         if self.reach == FileReach::Disk {
             return None;
         }
@@ -179,13 +238,13 @@ impl ClientFiles {
         target.file().filter(|path| self.roots.iter().any(|root| path.is_within(root) && *path != root))
     }
 
-    async fn read(&self, path: &AbsPath) -> Result<String, ClientCallError> {
+    async fn read(&self, path: &AbsPath) -> Result<String, PeerCallError> {
         let request = ReadTextFileRequest::new(self.session.clone(), path.as_path());
         let response: ReadTextFileResponse = self.peer.request(READ, request, Some(READ_LIMIT)).await?;
         Ok(response.content)
     }
 
-    async fn write(&self, path: &AbsPath, text: &str) -> Result<(), ClientCallError> {
+    async fn write(&self, path: &AbsPath, text: &str) -> Result<(), PeerCallError> {
         let request = WriteTextFileRequest::new(self.session.clone(), path.as_path(), text);
         let _: Option<WriteTextFileResponse> = self.peer.request(WRITE, request, Some(WRITE_LIMIT)).await?;
         Ok(())
@@ -265,7 +324,7 @@ impl ClientFiles {
     ) -> DocumentEditOutcome {
         match self.write(path, new).await {
             Ok(()) => {}
-            Err(error @ (ClientCallError::Late(_) | ClientCallError::Gone)) => return unconfirmed(&error),
+            Err(error @ (PeerCallError::Late(_) | PeerCallError::Gone)) => return unconfirmed(&error),
             Err(error) => return DocumentEditOutcome::Rejected { reason: error.to_string() },
         }
         let shown = match self.read(path).await {
@@ -306,7 +365,7 @@ impl Host for ClientFiles {
             Ok(text) if text.is_empty() && on_disk == StoredFile::Missing => self.hide(target),
             Ok(text) if self.reach == FileReach::Read && is_on_disk(path, &text).await => self.hide(target),
             Ok(text) => drop(self.show(target, &text)),
-            Err(ClientCallError::Gone) => {}
+            Err(PeerCallError::Gone) => {}
             Err(error) => {
                 tracing::debug!(%error, path = %path, "the client does not show a file");
                 self.hide(target);
@@ -329,7 +388,7 @@ impl Host for ClientFiles {
         let _one_at_a_time = turn.lock().await;
         let old = match self.read(path).await {
             Ok(old) => old,
-            Err(ClientCallError::Refused(_)) => {
+            Err(PeerCallError::Refused { .. }) => {
                 self.hide(&target);
                 return DocumentEditOutcome::Closed;
             }
@@ -408,7 +467,7 @@ async fn is_on_disk(path: &AbsPath, text: &str) -> bool {
     tokio::task::spawn_blocking(same).await.unwrap_or(false)
 }
 
-fn unconfirmed(error: &ClientCallError) -> DocumentEditOutcome {
+fn unconfirmed(error: &PeerCallError) -> DocumentEditOutcome {
     DocumentEditOutcome::Unconfirmed { reason: error.to_string() }
 }
 

@@ -17,12 +17,12 @@ use kode_engine::base::ids::PermissionId;
 use kode_engine::permission::{PermissionPrompt, Preview, PromptAnswer, Scope};
 
 use super::diff::diffs;
-use super::peer::ClientCallError;
 use super::session::AcpSession;
 use super::tool_call::{self, SessionPlaces};
 use super::updates::meta;
 use crate::answers::{Choice, choices};
 use crate::display::{both_ends, printable};
+use kode_engine::acp::peer::PeerCallError;
 
 /// The method that asks for a permission.
 pub(super) const REQUEST_PERMISSION: &str = "session/request_permission";
@@ -56,7 +56,7 @@ pub(super) async fn ask(session: &Arc<AcpSession>, prompt: PermissionPrompt) {
             _ => drop(session.live().map(|live| live.turns().cancel())),
         },
         // The prompt waits for the next client that loads the session.
-        Err(ClientCallError::Gone) => {}
+        Err(PeerCallError::Gone) => {}
         Err(error) => {
             tracing::warn!(%error, "a permission could not be asked for");
             let feedback = Some(format!("The client could not ask the user: {error}."));
@@ -69,7 +69,7 @@ fn request(session: &AcpSession, prompt: &PermissionPrompt) -> RequestPermission
     let fields = ToolCallUpdateFields::new()
         .title(title(prompt))
         .name(prompt.tool.clone())
-        .kind(tool_call::kind(&prompt.tool))
+        .kind(tool_call::kind(&prompt.tool, &prompt.input))
         .status(ToolCallStatus::Pending)
         .content(content(prompt, &session.places))
         .raw_input(prompt.input.clone());

@@ -18,11 +18,11 @@ use kode_engine::base::question::{
     Inquiry, InquiryAnswer, PLAN_ACCEPT, PLAN_ACCEPT_EDITS, Question, QuestionKind, Reply,
 };
 
-use super::peer::ClientCallError;
 use super::permission::{ELICITATION, FormValues, REQUEST_PERMISSION};
 use super::session::AcpSession;
 use super::tool_call;
 use crate::display::{printable, question_lines};
+use kode_engine::acp::peer::PeerCallError;
 
 /// The option that refuses to answer.
 const REFUSE: &str = "refuse";
@@ -50,7 +50,7 @@ pub(super) async fn ask(session: &Arc<AcpSession>, question: Question) {
         Ok(UserReply::Refusal) => Reply { by, ..Reply::default() },
         Ok(UserReply::Cancel) => return drop(session.live().map(|live| live.turns().cancel())),
         // The question waits for the next client that loads the session.
-        Err(ClientCallError::Gone) => return,
+        Err(PeerCallError::Gone) => return,
         Err(error) => {
             tracing::warn!(%error, "a question could not be asked");
             let feedback = Some(format!("The client could not ask the user: {error}."));
@@ -71,7 +71,7 @@ pub(super) async fn ask(session: &Arc<AcpSession>, question: Question) {
     }
 }
 
-async fn by_form(session: &AcpSession, question: &Question) -> Result<UserReply, ClientCallError> {
+async fn by_form(session: &AcpSession, question: &Question) -> Result<UserReply, PeerCallError> {
     let questions = &question.draft.questions;
     let takes_words = question.draft.kind == QuestionKind::Choice;
     let mut schema = ElicitationSchema::new();
@@ -137,7 +137,7 @@ fn answers(questions: &[Inquiry], values: &FormValues) -> Option<Vec<InquiryAnsw
     (0..questions.len()).map(answer).collect()
 }
 
-async fn by_permissions(session: &AcpSession, question: &Question) -> Result<UserReply, ClientCallError> {
+async fn by_permissions(session: &AcpSession, question: &Question) -> Result<UserReply, PeerCallError> {
     let mut answers = Vec::new();
     for (at, inquiry) in question.draft.questions.iter().enumerate() {
         let request = permission_request(session, question, inquiry, at);

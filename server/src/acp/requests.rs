@@ -19,10 +19,10 @@ use serde_json::Value;
 use super::agent::{AcpAgent, LaunchOptions};
 use super::host::AcpHost;
 use super::initialize::{self, AcpClient};
-use super::peer::ClientPeer;
 use super::session::AcpSession;
 use super::{config, error};
 use crate::lifecycle::Lifecycle;
+use kode_engine::acp::peer::RpcPeer;
 
 /// The reply of a handler.
 pub(super) enum RpcReply {
@@ -34,7 +34,7 @@ pub(super) enum RpcReply {
 
 /// The agent's side of one connection.
 pub(super) struct AcpServer {
-    pub(super) peer: Arc<ClientPeer>,
+    pub(super) peer: Arc<RpcPeer>,
     options: Arc<LaunchOptions>,
     lifecycle: Arc<Lifecycle>,
     client: OnceLock<Arc<AcpClient>>,
@@ -45,7 +45,7 @@ pub(super) struct AcpServer {
 }
 
 impl AcpServer {
-    pub(super) fn new(peer: Arc<ClientPeer>, options: LaunchOptions, lifecycle: Arc<Lifecycle>) -> Arc<Self> {
+    pub(super) fn new(peer: Arc<RpcPeer>, options: LaunchOptions, lifecycle: Arc<Lifecycle>) -> Arc<Self> {
         Arc::new(Self {
             peer,
             options: Arc::new(options),

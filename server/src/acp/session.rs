@@ -2,6 +2,7 @@
 //!
 //! Rule: the engine's session is looked up for each use: another process may have taken it over meanwhile.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kode_engine::agent::engine::{AttachedSession, SessionError};
@@ -12,21 +13,23 @@ use tokio::task::AbortHandle;
 
 use super::agent::AcpAgent;
 use super::initialize::AcpClient;
-use super::peer::ClientPeer;
 use super::prompts::{PromptAnswerPair, PromptTable};
 use super::tool_call::SessionPlaces;
+use kode_engine::acp::peer::RpcPeer;
 
 /// A session as one client has it open.
 pub(super) struct AcpSession {
     pub(super) id: SessionId,
     pub(super) agent: Arc<AcpAgent>,
-    pub(super) peer: Arc<ClientPeer>,
+    pub(super) peer: Arc<RpcPeer>,
     pub(super) client: Arc<AcpClient>,
     pub(super) places: SessionPlaces,
     /// Held while a prompt is prepared: prompts are submitted in the order of their arrival.
     pub(super) order: tokio::sync::Mutex<()>,
     prompts: Mutex<PromptTable>,
     follower: Mutex<Option<SessionFollowing>>,
+    /// Whether the user was warned that unsaved text is not seen.
+    is_warned: AtomicBool,
 }
 
 /// The task that follows a session.
@@ -39,7 +42,7 @@ impl AcpSession {
     pub(super) fn new(
         id: &SessionId,
         agent: &Arc<AcpAgent>,
-        peer: &Arc<ClientPeer>,
+        peer: &Arc<RpcPeer>,
         client: &Arc<AcpClient>,
         places: SessionPlaces,
     ) -> Arc<Self> {
@@ -52,7 +55,13 @@ impl AcpSession {
             order: tokio::sync::Mutex::default(),
             prompts: Mutex::default(),
             follower: Mutex::default(),
+            is_warned: AtomicBool::new(false),
         })
+    }
+
+    /// Notes that the user is warned that unsaved text is not seen. Answers whether it is the first time.
+    pub(super) fn is_first_warning(&self) -> bool {
+        !self.is_warned.swap(true, Ordering::Relaxed)
     }
 
     /// The engine's session, if this process writes it.

@@ -21,10 +21,13 @@ use kode_engine::base::ids::SessionId;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::config::command::{TypedCommand, btw};
+use kode_engine::record::event::NoticeLevel;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::agent::AcpAgent;
+#[cfg(unix)]
+use super::paired;
 use super::prompts::{PromptCancel, TurnSlot, command_done};
 use super::requests::{AcpServer, RpcReply};
 use super::session::AcpSession;
@@ -60,6 +63,7 @@ impl AcpServer {
         let roots = folders.roots()?;
         let agent = self.agent()?;
         agent.servers.give(&roots[0], request.mcp_servers);
+        agent.host.pair(&roots[0]).await;
         let new = NewSession { roots, mode: self.mode(), model: agent.profile.clone() };
         let session = agent.engine.new_session(new).map_err(|problem| error::session(&problem))?;
         agent.watch_settings();
@@ -241,6 +245,13 @@ impl AcpServer {
         let live = open.agent.engine.session_for_prompt(&open.id).await;
         let live = live.map_err(|problem| refused(error::session(&problem)))?;
         self.follow_live(open, &live);
+        if let Some(warning) = open.places.roots.first().and_then(|folder| open.agent.host.warning(folder))
+            && open.is_first_warning()
+        {
+            let hint =
+                "Save your files before a prompt, or run the kode-ls language server in the same editor.";
+            updates(open).notice(NoticeLevel::Warning, &warning, Some(hint), None).await;
+        }
         open.agent.host.refresh(&open.id).await;
         // Held while it is submitted: the task that follows the session sees no turn before its prompt.
         let mut prompts = open.prompts();
@@ -321,6 +332,7 @@ impl AcpServer {
         let agent = self.agent()?;
         let id = SessionId::from_external(id);
         agent.servers.give(&roots[0], servers);
+        agent.host.pair(&roots[0]).await;
         let attached = agent.engine.attach(&roots, &id, None, |_| {}).await;
         let attached = attached.map_err(|problem| error::session(&problem))?;
         agent.watch_settings();
@@ -349,6 +361,10 @@ impl AcpServer {
             return Arc::clone(known);
         }
         let open = AcpSession::new(id, agent, &self.peer, &self.client(), places);
+        #[cfg(unix)]
+        if let Some(editor) = open.places.roots.first().and_then(|folder| agent.host.paired(folder)) {
+            paired::report_end(&open, &editor);
+        }
         sessions.insert(id.clone(), Arc::clone(&open));
         open
     }

@@ -64,7 +64,7 @@ pub(super) fn announced(
 ) -> ToolCall {
     ToolCall::new(id(item), title(call))
         .name(call.name.clone())
-        .kind(kind(&call.name))
+        .kind(kind(&call.name, &call.input))
         .status(status(call.state))
         .content(content(call, context, places))
         .locations(locations(call, places))
@@ -102,9 +102,11 @@ pub(super) fn id(item: &ItemId) -> ToolCallId {
     ToolCallId::new(item.as_str())
 }
 
-/// The kind of a tool.
-pub(super) fn kind(tool: &str) -> ToolKind {
+/// The kind of a call of a tool.
+pub(super) fn kind(tool: &str, input: &Value) -> ToolKind {
     match tool {
+        // The guest has reported it in the words of the protocol.
+        "Guest" => serde_json::from_value(input["kind"].clone()).unwrap_or_default(),
         "Read" | "LS" | "BashOutput" | "ListMcpResources" | "ReadMcpResource" => ToolKind::Read,
         "Edit" | "MultiEdit" | "Write" | "NotebookEdit" | "apply_patch" => ToolKind::Edit,
         "Glob" | "Grep" | "ToolSearch" => ToolKind::Search,

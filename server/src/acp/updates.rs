@@ -22,16 +22,16 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::initialize::AcpClient;
-use super::peer::ClientPeer;
 use super::tool_call::{self, SessionPlaces, ToolCallView};
 use crate::display::retry_line;
+use kode_engine::acp::peer::RpcPeer;
 
 /// The method of all updates.
 const UPDATE: &str = "session/update";
 
 /// Sends a client the updates of one session.
 pub(super) struct UpdateSender {
-    peer: Arc<ClientPeer>,
+    peer: Arc<RpcPeer>,
     client: Arc<AcpClient>,
     session: SessionId,
     places: SessionPlaces,
@@ -64,7 +64,7 @@ enum SentPart {
 
 impl UpdateSender {
     pub(super) fn new(
-        peer: &Arc<ClientPeer>,
+        peer: &Arc<RpcPeer>,
         client: &Arc<AcpClient>,
         session: &SessionId,
         places: SessionPlaces,

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kode_engine::acp::guest::Guests;
 use kode_engine::agent::engine::{Engine, EngineOptions};
 use kode_engine::agent::hooks::EndReason;
 use kode_engine::agent::input::complete::Completer;
@@ -74,6 +75,7 @@ pub(crate) fn start(
         concurrency: equipment.concurrency,
         save_before_commands: options.save_before_commands.unwrap_or(true),
     })
+    .with_guests(Arc::new(Guests))
     .with_client_tools(Arc::clone(&connection.tools) as Arc<dyn ToolSource>);
     telemetry::begin(&engine, &policies);
     if let Some(name) = facts.and_then(|facts| facts.name.as_deref()) {

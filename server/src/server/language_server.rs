@@ -43,6 +43,8 @@ impl LanguageServer for Backend {
     }
 
     async fn initialized(&self, _params: InitializedParams) {
+        #[cfg(unix)]
+        crate::pairing::begin(self.connection());
         let facts = self.connection().facts.get();
         let problems = facts.map(|facts| UserOptions::read(&facts.initialization_options).1);
         if let Some(problems) = problems.filter(|problems| !problems.is_empty()) {

@@ -174,8 +174,11 @@ fn a_client_that_would_overwrite_unsaved_text_is_not_asked() {
     let session = client.new_session();
     client.set_mode(&session, "acceptEdits");
     let updates = client.run(&session, "edit");
-    assert_eq!(text_of(&updates, "agent_message_chunk"), "Edited.");
+    let said = text_of(&updates, "agent_message_chunk");
+    assert!(said.contains("does not show unsaved text") && said.ends_with("Edited."), "{said}");
     assert_eq!(project.read("a.txt"), "one\nTWO\n");
+    let again = text_of(&client.run(&session, "hello"), "agent_message_chunk");
+    assert_eq!(again, "Hello to you.", "one warning is enough");
 }
 
 #[test]

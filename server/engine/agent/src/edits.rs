@@ -10,6 +10,7 @@ pub(crate) mod committed;
 pub(crate) mod difference;
 mod feed;
 mod follow;
+mod guest;
 #[cfg(test)]
 mod histories;
 mod hunk_lines;
@@ -43,6 +44,7 @@ use crate::core::{Core, lock};
 use crate::gate::Gatekeeper;
 use crate::requests::UserRequests;
 use feed::{CommandGuard, Feed, FeedHold};
+use guest::GuestWatch;
 use kode_base::blocking;
 use kode_base::ids::{HunkId, PermissionId, ResolutionId};
 use kode_base::paths::{ResolvedPaths, Target};
@@ -103,6 +105,8 @@ pub struct Edits {
     shadow: Arc<Shadow>,
     /// Held while texts are changed, by the agent or for the user.
     writing: tokio::sync::Mutex<()>,
+    /// The guests at work, and the texts before what they change.
+    guests: GuestWatch,
     /// The number of the user's actions that run or wait to run.
     resolving: Arc<AtomicUsize>,
     /// The news of the user's actions for the next prompt. Taken last of all locks.
@@ -164,6 +168,7 @@ impl Edits {
             ),
             blobs,
             writing: tokio::sync::Mutex::default(),
+            guests: GuestWatch::default(),
             resolving: Arc::default(),
             news: Mutex::default(),
         })

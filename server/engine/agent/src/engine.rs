@@ -53,6 +53,7 @@ use kode_record::record::Record;
 use kode_text::edit::ledger::Ledger;
 use kode_text::host::Host;
 use kode_text::workspace::Workspace;
+use kode_tool::guest::GuestRunner;
 use kode_tool::languages::LanguagePool;
 use kode_tool::servers::{McpServers, ServerPool};
 use kode_tool::{Registry, ToolSource, ToolSources};
@@ -146,6 +147,8 @@ pub struct Engine {
     unstored: UnstoredSessions,
     /// The tools of the client, if it can register some.
     client_tools: Option<Arc<dyn ToolSource>>,
+    /// Runs guests; `None` where none can work.
+    guests: Option<Arc<dyn GuestRunner>>,
     /// The followers of all sessions that begin from now on.
     observers: Arc<Mutex<Vec<Arc<dyn SessionObserver>>>>,
 }
@@ -190,6 +193,7 @@ impl Engine {
             followed: FollowedSessions::default(),
             unstored: UnstoredSessions::default(),
             client_tools: None,
+            guests: None,
             observers: Arc::default(),
             client: Arc::new(Mutex::new("an editor".to_owned())),
         }
@@ -199,6 +203,12 @@ impl Engine {
     #[must_use]
     pub fn with_client_tools(self, tools: Arc<dyn ToolSource>) -> Self {
         Self { client_tools: Some(tools), ..self }
+    }
+
+    /// The same with other agents as guests.
+    #[must_use]
+    pub fn with_guests(self, guests: Arc<dyn GuestRunner>) -> Self {
+        Self { guests: Some(guests), ..self }
     }
 
     /// The same with journals and blobs on another disk.
@@ -568,6 +578,7 @@ impl Engine {
             base,
             directory: Arc::new(self.clone()),
             worktrees: self.worktrees.clone(),
+            guests: self.guests.clone(),
         };
         // Before the session: it publishes events as soon as it runs.
         lock(&self.observers).iter().for_each(|observer| observer.begin(&parts.events));

@@ -65,6 +65,7 @@ use kode_record::title::TitledBy;
 use kode_text::edit::ledger::Ledger;
 use kode_text::workspace::Workspace;
 use kode_tool::Registry;
+use kode_tool::guest::GuestRunner;
 use kode_tool::servers::McpServers;
 use prompts::{PromptParts, Prompts};
 use resume::Resumption;
@@ -109,6 +110,8 @@ pub(crate) struct SessionParts {
     pub(crate) base: NewestBase,
     pub(crate) directory: Arc<dyn SessionDirectory>,
     pub(crate) worktrees: AbsPath,
+    /// Runs guests; `None` where none can work.
+    pub(crate) guests: Option<Arc<dyn GuestRunner>>,
 }
 
 impl Session {
@@ -546,6 +549,7 @@ fn services(parts: SessionParts, start: StartSource) -> (Arc<Services>, NewestBa
         call_slots: CallSlots::new(parts.concurrency),
         agent_slots: AgentSlots::default(),
         worktrees: parts.worktrees,
+        guests: parts.guests,
     };
     (Arc::new(services), parts.base)
 }

@@ -16,6 +16,7 @@ mod ending;
 pub(crate) mod expand;
 mod extension;
 pub(crate) mod goals;
+mod guest;
 mod intent;
 pub mod limit;
 pub mod next;

@@ -1,7 +1,7 @@
 //! Identifiers, paths and small values that every layer shares, atomic file writes, and temporary folders.
 //!
 //! Must not know: models, tools, sessions, settings, editors.
-//! Used by: net, command, journal, process, model, text, permission, providers, config, tool, record,
+//! Used by: acp, net, command, journal, process, model, text, permission, providers, config, tool, record,
 //! telemetry, tools, mcp, languages, agent, engine.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]

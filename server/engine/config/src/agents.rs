@@ -5,6 +5,7 @@
 
 mod built_in;
 mod file;
+pub mod guest;
 pub mod notes;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use crate::hooks::declared::FileHooks;
 use crate::mcp::file_servers::FileServers;
 use crate::mcp::names::server_part;
 use crate::settings::TrustRequest;
+use guest::GuestProgram;
 use kode_base::call::{ToolError, ToolErrorKind};
 use kode_base::effort::Effort;
 use kode_base::ids::AgentId;
@@ -80,6 +82,8 @@ pub struct AgentType {
     pub is_isolated: bool,
     /// Where it keeps notes from one task to the next.
     pub memory: Option<AgentMemory>,
+    /// The program of another agent that does its work; `None` where a model does it here.
+    pub runs: Option<GuestProgram>,
     /// Its owner.
     pub origin: ExtensionOrigin,
     /// The file it is from; `None` when it is built in.
@@ -215,6 +219,7 @@ impl AgentTypes {
     pub fn listing(&self) -> String {
         let line = |one: &AgentType| {
             let tools = match &one.tools {
+                _ if one.runs.is_some() => "another agent with tools of its own".to_owned(),
                 None => "all tools".to_owned(),
                 Some(tools) if tools.is_empty() => "no tools".to_owned(),
                 Some(tools) => tools.join(", "),

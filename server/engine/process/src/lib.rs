@@ -1,7 +1,7 @@
 //! Child processes, the sandbox around them, git, and worktrees.
 //!
 //! Must not know: models, settings, sessions.
-//! Used by: providers, config, tool, record, tools, mcp, languages, agent, engine.
+//! Used by: acp, providers, config, tool, record, tools, mcp, languages, agent, engine.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
 

@@ -243,6 +243,12 @@ impl Shell {
         *self.variables.lock() = variables.collect();
     }
 
+    /// The keys that it withholds from commands.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
     /// The value of a variable that commands get.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<String> {

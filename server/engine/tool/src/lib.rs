@@ -4,12 +4,13 @@
 //! A tool is one file: a typed input whose doc comments are the text the model reads, `plan`, and its tests.
 //!
 //! Must not know: any single tool, sessions.
-//! Used by: record, tools, mcp, languages, agent, engine.
+//! Used by: record, tools, mcp, languages, acp, agent, engine.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
 
 pub mod declared;
 pub mod delegation;
+pub mod guest;
 mod input;
 pub mod languages;
 pub mod names;

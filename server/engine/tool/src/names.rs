@@ -6,6 +6,8 @@
 pub const DIAGNOSTICS: &str = "Diagnostics";
 /// Searches files.
 pub const GREP: &str = "Grep";
+/// Whatever a guest does itself.
+pub const GUEST: &str = "Guest";
 /// Lists a folder.
 pub const LS: &str = "LS";
 /// Shows a file.

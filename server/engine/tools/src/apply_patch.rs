@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::replacement::mismatch::{note_of, section_refused};
 use crate::replacement::{refuse_notebook, refuse_unread};
-use crate::write::{WrittenFile, edits_of_existing, missing_parents, refuse_unwritable};
+use crate::write::{WrittenFile, edits_of_existing, refuse_unwritable};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::Target;
 use kode_text::edit::change::apply_edits;
@@ -17,6 +17,7 @@ use kode_text::edit::compose::compose_edits;
 use kode_text::edit::file_patch::{FilePatch, PatchSection, PatchSyntaxError, PatchedText};
 use kode_text::edit::{Author, ChangeSet, FileChange, FileRemoval, TextEdit};
 use kode_text::file_text::{FileText, TextSource};
+use kode_text::workspace::write::missing_parents;
 use kode_text::workspace::{Freshness, ReadError, Workspace};
 use kode_tool::{CallAction, CallContext, CallPlan, OfferContext, Tool, ToolFacts};
 

@@ -8,7 +8,7 @@ pub(crate) mod mismatch;
 use std::borrow::Cow;
 
 use self::mismatch::{mismatch, note_of, refusal};
-use crate::write::{missing_parents, refuse_unwritable};
+use crate::write::refuse_unwritable;
 use kode_base::call::{ToolError, ToolErrorKind, Touch};
 use kode_base::paths::Target;
 use kode_text::edit::change::apply_edits;
@@ -18,6 +18,7 @@ use kode_text::edit::passage::{PassageRequest, replace_passage};
 use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
 use kode_text::file_text::{FileText, TextSource};
 use kode_text::workspace::overlay::MAX_FILE_BYTES;
+use kode_text::workspace::write::missing_parents;
 use kode_text::workspace::{Freshness, ReadError};
 use kode_tool::{CallAction, CallContext, CallPlan};
 

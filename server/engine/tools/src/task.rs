@@ -116,6 +116,11 @@ impl Tool for Task {
         };
         let kind = agents.types.find(&wanted)?;
         let is_isolated = kind.is_isolated || input.isolation == Some(Isolation::Worktree);
+        let runs = kind.runs.as_ref().map(|program| program.touch(context.workspace.cwd()));
+        if let (Some(_), Some(id)) = (&runs, &resume) {
+            let message = format!("The sub-agent `{id}` was a guest, which has ended with its call.");
+            return Err(invalid(message, "Start a new one, and describe the finished work in its task."));
+        }
         let (kind, in_background) = (kind.name.clone(), input.run_in_background.unwrap_or(kind.background));
         let name = input.name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
         if let Some(name) = &name {
@@ -137,6 +142,8 @@ impl Tool for Task {
             // First, for it is what the user is asked about.
             touches.insert(0, Touch::Command { command: ADD.to_owned(), directory, outside_sandbox: false });
         }
+        // Another agent is a program, and is judged as one.
+        runs.into_iter().for_each(|touch| touches.insert(0, touch));
         let description = input.description.split_whitespace().collect::<Vec<_>>().join(" ");
         let delegation = Delegation {
             kind: kind.clone(),

@@ -10,11 +10,11 @@ use serde::Deserialize;
 use crate::read::page::MAX_LINE_CHARS;
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::encoding::LineEnding;
-use kode_base::paths::Target;
 use kode_text::edit::diff::line_changes;
 use kode_text::edit::matching::adopt_line_breaks;
 use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
 use kode_text::file_text::{FileText, TextSource};
+use kode_text::workspace::write::missing_parents;
 use kode_text::workspace::{Freshness, ReadError};
 use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts};
 
@@ -94,12 +94,6 @@ pub(super) fn refuse_unwritable(file: &FileText, new_text: &str, path: &str) -> 
             "Use characters that the encoding has, or ask the user to convert the file to UTF-8.",
         )
     })
-}
-
-/// The folders that creating the target would create as well.
-pub(super) fn missing_parents(target: &Target) -> Vec<Target> {
-    let parents = std::iter::successors(target.file().and_then(|path| path.parent()), |path| path.parent());
-    parents.take_while(|path| !path.as_path().exists()).map(Target::File).collect()
 }
 
 /// The session's view of a file.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use kode_engine::acp::guest::Guests;
 use kode_engine::agent::engine::{Engine, EngineOptions, NewSession};
 use kode_engine::agent::session::Session;
 use kode_engine::agent::sessions::{ListSessions, WorkspaceFilter};
@@ -241,7 +242,8 @@ pub(in crate::cli) async fn begin(
         concurrency: equipment.concurrency,
         save_before_commands: true,
         deliveries: Deliveries::default(),
-    });
+    })
+    .with_guests(Arc::new(Guests));
     telemetry::begin(&engine, &policies);
     let is_new = args.resume.is_none() && !args.r#continue;
     anyhow::ensure!(!args.fork || !is_new, "--fork needs a session to copy: add --continue or --resume ID");

@@ -38,6 +38,16 @@ pub(crate) struct CommandBaseline {
     watch: CommandWatch,
 }
 
+/// The entry of a changed file.
+enum ShellEntry {
+    /// It is in the ledger.
+    Entered,
+    /// Its content before was not kept, so it cannot be restored.
+    NotKept,
+    /// The user saved it while the command ran.
+    ByUser,
+}
+
 /// The relation of an open document to the file that a command has changed.
 enum DocumentState {
     /// The editor has loaded it again.
@@ -60,8 +70,8 @@ impl Edits {
         CommandBaseline { scan, open, watch }
     }
 
-    /// Enters the changes of a command.
-    pub(crate) async fn after_command(&self, began: CommandBaseline, change: &ChangeOrigin) {
+    /// Enters the changes of a command, and returns the changed files.
+    pub(crate) async fn after_command(&self, began: CommandBaseline, change: &ChangeOrigin) -> Vec<Target> {
         let shadow = Arc::clone(&self.shadow);
         let CommandBaseline { scan, open, watch } = began;
         let ShellChanges { changes, coverage } = blocking(move || shadow.after(&scan)).await;
@@ -69,7 +79,7 @@ impl Edits {
             tracing::info!(%gap, "not all that the command changed may be known");
         }
         let _one_at_a_time = self.writing.lock().await;
-        let mut in_hunks = 0;
+        let (mut in_hunks, mut changed) = (0, Vec::new());
         for made in changes {
             // The journal is JSON, which has no name for such a file.
             if made.path.as_path().to_str().is_none() {
@@ -78,12 +88,16 @@ impl Edits {
             }
             let target = Target::File(made.path.clone());
             let fits = in_hunks < MAX_FILES_IN_HUNKS;
-            if self.enter_shell_change(&target, made, change, (&open, &watch), fits).await {
-                in_hunks += 1;
+            match self.enter_shell_change(&target, made, change, (&open, &watch), fits).await {
+                ShellEntry::Entered => in_hunks += 1,
+                ShellEntry::NotKept => {}
+                ShellEntry::ByUser => continue,
             }
+            changed.push(target);
         }
         drop(watch);
         drop(self.synced());
+        changed
     }
 
     /// Takes in what the user does to open documents while a command runs. What looks like a reload continues waiting.
@@ -105,15 +119,14 @@ impl Edits {
         change: &ChangeOrigin,
         (open, watch): (&BTreeMap<Target, Rope>, &CommandWatch),
         in_hunks: bool,
-    ) -> bool {
+    ) -> ShellEntry {
         let document = self.workspace.open_document(target).await;
         let after = self.text_of(&made.after).await;
         let saved = watch.saved(target);
         if let (Some(saved), Some(after)) = (&saved, &after)
             && *saved == **after
         {
-            // The user saved it while the command ran.
-            return false;
+            return ShellEntry::ByUser;
         }
         if let Some(saved) = &saved {
             // The command read the saved text, not the one at its beginning.
@@ -135,7 +148,7 @@ impl Edits {
             }
         }
         if matches!(made.before, FileImage::NotKept { .. }) {
-            return false;
+            return ShellEntry::NotKept;
         }
         let began = saved.as_ref().or_else(|| open.get(target));
         let shown = document.as_ref().map(|document| match (&before, &after) {
@@ -147,7 +160,7 @@ impl Edits {
         let is_text = in_hunks && after.is_some() && keeps_mode(&made.before, &made.after);
         let (Some(before), Some(after)) = (before.as_deref(), after.as_deref()) else {
             self.enter_whole(target, made, change, before.as_deref(), document.is_none());
-            return true;
+            return ShellEntry::Entered;
         };
         match shown {
             None if is_text => {
@@ -169,7 +182,7 @@ impl Edits {
                 self.enter_whole(target, made, change, Some(before), document.is_none());
             }
         }
-        true
+        ShellEntry::Entered
     }
 
     /// Enters the changes of a command that the editor has shown by now; the user's edits since are entered after them.

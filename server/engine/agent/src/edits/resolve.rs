@@ -253,8 +253,13 @@ impl Edits {
 
     /// Brings hunks into states: the newest hunk is removed first.
     async fn carry_out(&self, wanted: &WantedStates, step: &ReviewStep) -> ResolutionOutcome {
-        let _one_at_a_time = self.writing.lock().await;
-        self.carry_out_alone(wanted, step).await
+        let pause = self.pause_guests().await;
+        let outcome = {
+            let _one_at_a_time = self.writing.lock().await;
+            self.carry_out_alone(wanted, step).await
+        };
+        self.resume_guests(pause).await;
+        outcome
     }
 
     /// As [`Self::switch`], for a caller that holds the writing lock.

@@ -36,6 +36,9 @@ pub struct Thread {
     pub items: Transcript,
     /// Calls of the newest answer, in order, with their results as they come in; empty when all are answered.
     calls: Vec<(String, Option<Block>)>,
+    /// Calls of a guest that have not ended. They are in no message: a guest's history is its own.
+    #[serde(default)]
+    of_guest: Vec<ItemId>,
     /// Where the turns begin: items and messages before each of them.
     turns: Vec<TurnStart>,
     /// Whether the user has said something to the running turn since the model answered last.
@@ -189,6 +192,9 @@ impl Thread {
             Record::Grown { item, text } => self.grow(item, text).into_iter().collect(),
             Record::Item { item, streamed } => {
                 self.streaming.retain(|streaming| *streaming != item.id);
+                if matches!(&item.body, ItemBody::ToolCall(call) if !streamed && !call.state.is_final()) {
+                    self.of_guest.push(item.id.clone());
+                }
                 vec![self.put_and_report(streamed, item)]
             }
             Record::CallMoved { item, at, state, title, permission, known } => {
@@ -526,7 +532,7 @@ impl Thread {
     #[must_use]
     pub fn unanswered(&self) -> Vec<Item> {
         // Most often none is open, and then a long turn is not walked through.
-        if self.calls.is_empty() {
+        if self.calls.is_empty() && self.of_guest.is_empty() {
             return Vec::new();
         }
         let open = |id: &str| self.calls.iter().any(|(call, result)| call == id && result.is_none());
@@ -536,7 +542,9 @@ impl Thread {
             .rev()
             .take_while(|item| !matches!(item.body, ItemBody::UserMessage { .. }))
             .filter(|item| match &item.body {
-                ItemBody::ToolCall(call) => open(call.call.as_str()) && !call.state.is_final(),
+                ItemBody::ToolCall(call) => {
+                    (open(call.call.as_str()) || self.of_guest.contains(&item.id)) && !call.state.is_final()
+                }
                 _ => false,
             })
             .cloned()
@@ -552,6 +560,7 @@ impl Thread {
         };
         self.note_instructed(instructed);
         self.asked.remove(&item);
+        self.of_guest.retain(|open| *open != item);
         let (refused, executed) = events::execution(&outcome, &result, executed);
         let ended = self.change_call(&item, |call| call.end(outcome, at));
         let ended = ended.map(|item| Event::ToolEnd { item });

@@ -25,7 +25,7 @@ use crate::turn::pipeline::cancelled;
 use crate::turn::resume::{PendingRequest, ResumePoint, is_left_open};
 use crate::turn::sample::ModelToolCall;
 use crate::turn::services::TurnContext;
-use crate::turn::{self, TurnResult, team};
+use crate::turn::{self, TurnResult, guest, team};
 use kode_base::call::{ToolError, ToolErrorKind};
 use kode_base::ids::AgentId;
 use kode_base::{blocking, reminder};
@@ -87,10 +87,18 @@ fn run_as<'a>(
         let services = parent.services;
         let types = services.extensions.agent_types();
         let kind = types.find(&delegation.kind)?;
+        if kind.runs.is_some() {
+            guest::may_work(parent, &kind.name)?;
+        }
         let (id, point) = match &call.pending {
             Some(PendingRequest::Agent(agent, point)) => (Some(agent.clone()), Some(point.as_ref().clone())),
             Some(PendingRequest::Permission(..) | PendingRequest::Question(_)) | None => (None, None),
         };
+        if kind.runs.is_some() && point.is_some() {
+            let message = format!("The guest `{}` has ended with the server.", kind.name);
+            let hint = "Its changes so far are kept. Start it again for the remaining work, or do the rest yourself.";
+            return Err(ToolError::new(ToolErrorKind::Failed, message, hint));
+        }
         let id = id.or_else(|| delegation.resume.clone()).unwrap_or(new);
         let _at_work = services.agent_slots.begin(&id).ok_or_else(|| busy(&id))?;
         let _slot = tokio::select! {
@@ -201,13 +209,18 @@ impl AgentWork<'_> {
             }
         }
         let turn = TurnContext { services, conversation: &conversation, id };
+        let mut around = String::new();
         let work = async {
             match point {
                 Some(point) => turn::resume(turn, point, cancel).await,
                 None => {
                     self.begin(turn, parent.conversation.agent());
                     services.hooks.subagent_start(&conversation, id, cancel).await;
-                    turn::run(turn, cancel).await
+                    let Some(program) = &kind.runs else { return turn::run(turn, cancel).await };
+                    let prompt = self.prompt_of_guest(&conversation);
+                    let done = guest::run(turn, (program, &kind.name), (self.call, prompt), cancel).await;
+                    around = done.around;
+                    done.turn
                 }
             }
         };
@@ -219,7 +232,10 @@ impl AgentWork<'_> {
         }
         turn.commit(outcome.record(id));
         let left = self.end_isolation(parent, isolation.as_deref()).await;
-        let result = result(&conversation.thread, kind, &self.id, outcome);
+        let result = match &kind.runs {
+            Some(_) => result_of_guest(&conversation.thread, kind, (&self.id, &around), outcome),
+            None => result(&conversation.thread, kind, &self.id, outcome),
+        };
         match left {
             Some((text, data)) => with_worktree(result, &text, data),
             None => result,
@@ -342,6 +358,15 @@ impl AgentWork<'_> {
         };
         let (core, environment) = (&services.core, &services.environment);
         Ok(Conversation::of_agent(core, environment, id.clone(), (tools, limit), assignment))
+    }
+
+    /// The task of a guest: the text of its type, and what it is to do.
+    fn prompt_of_guest(&self, conversation: &Conversation) -> String {
+        let of_type = conversation.assignment.as_ref().map(|assignment| assignment.prompt.trim());
+        match of_type.filter(|text| !text.is_empty()) {
+            Some(text) => format!("{text}\n\n{}", self.delegation.prompt),
+            None => self.delegation.prompt.clone(),
+        }
     }
 
     /// Records the beginning: the sub-agent, its knowledge of the caller's conversation, and its task.
@@ -515,6 +540,47 @@ fn result(
     let partial = if answer.is_empty() { String::new() } else { format!("\nIts last output:\n{answer}") };
     let message = format!("The sub-agent {id} {why}.{partial}");
     Err(ToolError { structured: Some(Box::new(structured)), ..ToolError::new(kind_of, message, hint) })
+}
+
+/// The result of the call of a guest: its last output, and the files that it changed itself.
+fn result_of_guest(
+    thread: &ThreadHandle,
+    kind: &AgentType,
+    (id, around): (&AgentId, &str),
+    ended: TurnResult,
+) -> Result<ToolOutput, ToolError> {
+    let answer = thread.read(Thread::turn_answer);
+    let structured = json!({
+        "agentId": id, "type": kind.name, "stopReason": ended.reason, "guest": true,
+    });
+    let note = if around.is_empty() { String::new() } else { format!("\n\n[{around}]") };
+    let why = match ended.reason {
+        TurnEnd::EndTurn => {
+            let said = if answer.is_empty() { "(The guest ended without an answer.)" } else { &answer };
+            return Ok(ToolOutput {
+                model_text: format!("{said}{note}"),
+                display: format!("The guest {} has ended", kind.name),
+                structured: Some(structured),
+                ..ToolOutput::default()
+            });
+        }
+        TurnEnd::Cancelled => "was cancelled".to_owned(),
+        TurnEnd::MaxTokens => "was cut off by its token limit".to_owned(),
+        TurnEnd::Refusal => "declined to answer".to_owned(),
+        TurnEnd::Error => match &ended.failure {
+            Some(failure) => format!("failed: {failure}"),
+            None => "failed because of a fault in kode-ls itself".to_owned(),
+        },
+        _ => "stopped at its own limit".to_owned(),
+    };
+    let error_kind = match ended.reason.outcome() {
+        TurnOutcome::Cancelled => ToolErrorKind::Cancelled,
+        TurnOutcome::Done | TurnOutcome::Unfinished => ToolErrorKind::Failed,
+    };
+    let partial = if answer.is_empty() { String::new() } else { format!("\nIts last output:\n{answer}") };
+    let message = format!("The guest `{}` {why}.{partial}{note}", kind.name);
+    let hint = "A guest cannot be resumed: start it again for the remaining work, or do the rest yourself.";
+    Err(ToolError { structured: Some(Box::new(structured)), ..ToolError::new(error_kind, message, hint) })
 }
 
 /// The result with the outcome of the sub-agent's worktree.

@@ -105,7 +105,10 @@ fn may_delegate(turn: TurnContext<'_>, call: &ModelToolCall, kind: &str) -> Resu
         return Err(refused("sub-agents call no more of them".to_owned()));
     }
     let input = json!({ "subagent_type": kind });
-    let touches = [Touch::Named { tool: TASK, name: kind.to_owned() }];
+    let mut touches = vec![Touch::Named { tool: TASK, name: kind.to_owned() }];
+    let types = turn.services.extensions.agent_types();
+    let program = types.find(kind).ok().and_then(|found| found.runs.clone());
+    touches.extend(program.map(|program| program.touch(turn.conversation.workspace().cwd())));
     let case = GateCase { tool: TASK, kind: ToolKind::ReadOnly, input: &input, touches: &touches };
     let verdict = turn.services.gate.judge_for(turn.conversation, &case).verdict;
     match verdict.decision {

@@ -21,6 +21,7 @@ use kode_permission::gate::{AnswerReach, GateCase};
 use kode_permission::{Grant, Offer, PermissionPrompt, Preview, Scope, Verdict, standing};
 use kode_process::sandbox::SandboxKind;
 use kode_text::workspace::Workspace;
+use kode_tool::names::GUEST;
 use kode_tool::{CallAction, CallPlan, ErasedTool};
 
 /// The longest line that is shown whole, in characters; a longer one gets no permanent permission.
@@ -346,6 +347,9 @@ fn notes(plan: &CallPlan, judged: &Judgment) -> Vec<String> {
         }
         (Touch::Command { outside_sandbox: false, .. }, false) => {
             Some("Runs without a sandbox, with your rights.")
+        }
+        (Touch::Foreign { tool, .. }, _) if tool == GUEST => {
+            Some("The guest carries it out itself; Kode cannot undo it.")
         }
         (Touch::Foreign { .. }, _) => Some("An MCP server carries it out; Kode cannot undo it."),
         _ => None,

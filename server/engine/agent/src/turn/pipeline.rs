@@ -96,6 +96,46 @@ pub(super) async fn run_embedded(
     result
 }
 
+/// Runs a call that a guest has made with a tool of its own, to its result, and records it.
+pub(super) async fn run_guest(
+    turn: TurnContext<'_>,
+    call: &ModelToolCall,
+    tool: Arc<dyn ErasedTool>,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
+    let started = Instant::now();
+    let ran = AssertUnwindSafe(judge_guest(turn, call, tool, cancel)).catch_unwind().await;
+    let result = ran.unwrap_or_else(|_| Err(fault(call)));
+    end_guest(turn, call, result.clone(), started);
+    result
+}
+
+/// As [`run_guest`], and the result is recorded by the caller.
+pub(super) async fn judge_guest(
+    turn: TurnContext<'_>,
+    call: &ModelToolCall,
+    tool: Arc<dyn ErasedTool>,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
+    let (asks, asked) = mpsc::channel(1);
+    let asked = tokio::sync::Mutex::new(asked);
+    let pipeline = Pipeline { turn, call, cancel, asks: &asks, asked: &asked, embedded: None };
+    let result = pipeline.run_with(tool, &mut Vec::new()).await;
+    turn.services.turns.forget_call(&call.id);
+    result
+}
+
+/// Records the result of a call of a guest.
+pub(super) fn end_guest(
+    turn: TurnContext<'_>,
+    call: &ModelToolCall,
+    result: Result<ToolOutput, ToolError>,
+    started: Instant,
+) {
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    format_result(&turn.conversation.thread, call, (result, Vec::new()), duration_ms);
+}
+
 fn trace(call: &ModelToolCall, stage: PipelineStage) {
     tracing::debug!(call = %call.id, tool = %call.name, ?stage, "pipeline");
 }

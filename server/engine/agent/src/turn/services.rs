@@ -27,6 +27,7 @@ use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_record::event::{Breakpoint, Event, Item, ItemBody, NoticeKind, NoticeLevel};
 use kode_record::record::Record;
+use kode_tool::guest::GuestRunner;
 
 /// The components that the turns of a session work with.
 pub(crate) struct Services {
@@ -47,6 +48,8 @@ pub(crate) struct Services {
     /// Slots of running calls; a call that waits for the user or for other calls takes none.
     pub(crate) call_slots: CallSlots,
     pub(crate) agent_slots: AgentSlots,
+    /// Runs guests; `None` where none can work.
+    pub(crate) guests: Option<Arc<dyn GuestRunner>>,
     /// The folder of the worktrees of sub-agents.
     pub(crate) worktrees: AbsPath,
 }

@@ -66,6 +66,7 @@ fn built_in(
         fork_context: false,
         background: false,
         is_isolated: false,
+        runs: None,
         memory: None,
         origin: ExtensionOrigin::BuiltIn,
         file: None,

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::agents::guest::{GuestProgram, RUNS_KEY};
 use crate::agents::{AgentMemory, AgentType};
 use crate::extension::copilot::{self, TranslatedTools};
 use crate::extension::front_matter;
@@ -67,6 +68,7 @@ struct RawAgent {
     background: Option<bool>,
     isolation: Option<String>,
     initial_prompt: Option<String>,
+    runs: Option<Value>,
     #[serde(alias = "fork-context")]
     fork_context: Option<bool>,
 }
@@ -124,7 +126,15 @@ fn read(file: AbsPath, place: &ExtensionFolder) -> AgentFile {
     let root = root.unwrap_or_else(|| place.folder.clone());
     let at = FrontMatterFile { file: file.clone(), root, origin: place.origin };
     let parsed = match &text {
-        Ok(text) => parse(text, &at),
+        Ok(text) => parse(text, &at).and_then(|parsed| match (place.plugin.is_some(), &parsed.0.runs) {
+            (true, Some(_)) => {
+                let message = format!(
+                    "it comes from a plugin and names a program in `{RUNS_KEY}`; write the file yourself"
+                );
+                Err(FileFault::error(message))
+            }
+            _ => Ok(parsed),
+        }),
         Err(reason) => Err(FileFault::error(reason.clone())),
     };
     let text = text.unwrap_or_default();
@@ -152,10 +162,11 @@ fn trust_requests(agent: &AgentType, at: &FrontMatterFile) -> Vec<TrustRequest> 
     if at.origin != ExtensionOrigin::Project {
         return Vec::new();
     }
+    let runs = agent.runs.as_ref().and_then(GuestProgram::trust_request);
     let model = model_trust_request(&at.root, &at.file, agent.model.as_deref(), agent.effort);
     let hooks = agent.hooks.iter().flat_map(FileHooks::trust_requests);
     let servers = agent.own_servers.iter().flat_map(FileServers::trust_requests);
-    model.into_iter().chain(hooks).chain(servers).collect()
+    runs.into_iter().chain(model).chain(hooks).chain(servers).collect()
 }
 
 /// Takes from an agent of a plugin what only the user's own files may give: hooks, servers of its own, and a mode.
@@ -225,6 +236,7 @@ pub(super) fn parse(text: &str, file: &FrontMatterFile) -> Result<(AgentType, Ve
     let tools = written.tools.map(Names::tools);
     let is_all = |tools: &Vec<String>| tools.iter().any(|tool| tool == "*");
     let model = written.model_name.or(written.model).map(|model| model.trim().to_owned());
+    let runs = written.runs.as_ref().map(|value| GuestProgram::read(value, file)).transpose();
     let agent = AgentType {
         name,
         description: description.trim().to_owned(),
@@ -244,11 +256,30 @@ pub(super) fn parse(text: &str, file: &FrontMatterFile) -> Result<(AgentType, Ve
         background: written.background.unwrap_or_default(),
         is_isolated: written.isolation.as_deref().is_some_and(|kind| kind.trim() == WORKTREE),
         memory: written.memory.as_deref().map(memory).transpose().map_err(at("memory"))?.flatten(),
+        runs: runs.map_err(at(RUNS_KEY))?,
         origin: file.origin,
         file: Some(file.file.clone()),
         trust_requests: Vec::new(),
     };
-    Ok((agent, faults))
+    Ok((without_what_a_guest_has_itself(agent), faults))
+}
+
+/// The type without what has no meaning for another agent: it has tools, models and servers of its own.
+fn without_what_a_guest_has_itself(agent: AgentType) -> AgentType {
+    if agent.runs.is_none() {
+        return agent;
+    }
+    AgentType {
+        tools: None,
+        disallowed_tools: Vec::new(),
+        model: None,
+        effort: None,
+        max_turns: None,
+        servers: Vec::new(),
+        own_servers: None,
+        fork_context: false,
+        ..agent
+    }
 }
 
 impl RawAgent {
@@ -300,6 +331,21 @@ impl RawAgent {
                 "`isolation: {kind}` is ignored: this agent works in the workspace itself. `{WORKTREE}` is known."
             );
             warn("isolation", &message);
+        }
+        if self.runs.is_some() {
+            for (key, is_there) in [
+                ("tools", self.tools.is_some()),
+                ("disallowedTools", self.disallowed_tools.is_some()),
+                ("model", self.model.is_some() || self.model_name.is_some()),
+                ("effort", self.effort.is_some()),
+                ("maxTurns", self.max_turns.is_some()),
+                ("mcpServers", self.mcp_servers.is_some()),
+                ("forkContext", self.fork_context.is_some()),
+            ] {
+                if is_there {
+                    warn(key, &format!("`{key}` is ignored beside `{RUNS_KEY}`: that agent has its own."));
+                }
+            }
         }
         if self.initial_prompt.is_some() {
             warn(

@@ -180,3 +180,22 @@ fn agents_of_copilot_have_the_name_of_their_file_and_tools_that_do_the_same() {
     assert_eq!(planner.file, Some(place.join(".claude/agents/tester2.md")), "one of ours comes before");
     assert_eq!(types.shadowed[0].name, "Big-Planner");
 }
+
+#[test]
+fn a_guest_has_tools_and_a_model_of_its_own_and_its_program_waits_for_approval() {
+    let (guest, faults) =
+        parse(&agent("one", "runs: agent --acp\ntools: Read\nmodel: quick\nskills: a\n")).unwrap();
+    assert_eq!(guest.runs.as_ref().unwrap().command_line(), "agent --acp");
+    assert_eq!((guest.tools, guest.model, guest.skills), (None, None, vec!["a".to_owned()]));
+    let lines: Vec<_> = faults.iter().map(|fault| (fault.line, fault.message.as_str())).collect();
+    let ignored = |key: &str| format!("`{key}` is ignored beside `runs`: that agent has its own.");
+    assert_eq!(lines, [(Some(4), ignored("tools").as_str()), (Some(5), ignored("model").as_str())]);
+    assert!(parsed("runs: agent | sh\n").unwrap_err().contains("`command` and `args`"));
+    let listing = |agent: AgentType| {
+        let mut types = AgentTypes::default();
+        types.add(agent);
+        types.listing()
+    };
+    let (guest, _) = parse(&agent("one", "runs: agent --acp\n")).unwrap();
+    assert!(listing(guest).contains("- one: Does things. (Tools: another agent with tools of its own)"));
+}

@@ -96,6 +96,7 @@ pub fn summary<'k>(keys: impl Iterator<Item = &'k str>) -> String {
             ("mcpServers", _) => ("MCP server", "MCP servers"),
             ("lspServers", _) => ("language server", "language servers"),
             ("env", _) => ("variable", "variables"),
+            ("runs", _) => ("agent's program", "agents' programs"),
             ("enabledPlugins", _) => ("plugin", "plugins"),
             (_, "permissions.allow") => ("allow rule", "allow rules"),
             (_, "permissions.additionalDirectories") => ("further folder", "further folders"),

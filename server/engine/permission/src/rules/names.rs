@@ -28,7 +28,7 @@ struct RuleTool {
     parameters: &'static [&'static str],
 }
 
-const TOOLS: [RuleTool; 39] = [
+const TOOLS: [RuleTool; 40] = [
     RuleTool {
         name: "Read",
         aliases: &["fs_read", "read_file", "FileRead", "View"],
@@ -122,6 +122,7 @@ const TOOLS: [RuleTool; 39] = [
             "name",
         ],
     },
+    RuleTool { name: "Guest", aliases: &[], takes: SpecifierKind::Nothing, parameters: &["kind", "title"] },
     RuleTool {
         name: "SendMessage",
         aliases: &[],

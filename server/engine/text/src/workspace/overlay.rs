@@ -274,9 +274,13 @@ impl Workspace {
 
     /// The text of a file on the disk, whatever the editor shows; `None` without a file to read.
     pub async fn saved_text(&self, target: &Target) -> Option<Arc<str>> {
+        Some(self.saved_file(target).await?.text)
+    }
+
+    /// As [`Self::saved_text`], with what shows whether it is still the same.
+    pub async fn saved_file(&self, target: &Target) -> Option<FileText> {
         let (target, path) = (target.clone(), target.file()?.clone());
-        let file = blocking(move || read_file(target, path.as_path(), &path.to_string())).await;
-        file.ok().map(|file| file.text)
+        blocking(move || read_file(target, path.as_path(), &path.to_string())).await.ok()
     }
 
     /// The bytes of a file that led to `real` when it was judged; `None` when they cannot be read there.

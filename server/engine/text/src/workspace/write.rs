@@ -536,6 +536,13 @@ impl From<ApplyError> for ToolError {
     }
 }
 
+/// The folders that creating the target would create as well.
+#[must_use]
+pub fn missing_parents(target: &Target) -> Vec<Target> {
+    let parents = std::iter::successors(target.file().and_then(|path| path.parent()), |path| path.parent());
+    parents.take_while(|path| !path.as_path().exists()).map(Target::File).collect()
+}
+
 /// Where a file was when the call was judged.
 fn judged_of(target: &Target, judged: &ResolvedPaths) -> Option<AbsPath> {
     judged.get(target.file()?).cloned()

@@ -119,7 +119,12 @@ impl Pipeline<'_> {
             // After a power cut it must be known that this call had started, and who allowed it.
             self.services().core.sync().await;
         }
-        match action {
+        // Changes of a guest up to now are not those of this call.
+        let pause = match kind {
+            ToolKind::ReadOnly => None,
+            ToolKind::Write | ToolKind::Execute => Some(self.services().edits.pause_guests().await),
+        };
+        let result = match action {
             CallAction::Change(change) => self.apply(change, names, &context.resolved).await,
             CallAction::Run(work) if kind == ToolKind::Execute => {
                 let _until_its_changes_are_entered = self.services().edits.command_runs();
@@ -138,7 +143,11 @@ impl Pipeline<'_> {
             CallAction::SetMode(mode) => act::set_mode(self.turn, mode),
             CallAction::SetTodos(todos) => act::set_todos(self.turn, todos),
             CallAction::Delegate(_) | CallAction::Use(_) | CallAction::Team(_) => Err(fault(self.call)),
+        };
+        if let Some(pause) = pause {
+            self.services().edits.resume_guests(pause).await;
         }
+        result
     }
 
     /// Applies a change set, and reports it with the diagnostics that it added and removed.

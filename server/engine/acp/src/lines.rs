@@ -7,16 +7,17 @@ use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 /// The longest message, in bytes, without its line end.
-pub(super) const MAX_MESSAGE: usize = 64 << 20;
+pub const MAX_MESSAGE: usize = 64 << 20;
 
 /// Messages that may wait to be written; a sender waits while there are more.
-pub(super) const OUTBOX: usize = 256;
+pub const OUTBOX: usize = 256;
 
 /// One line of the input.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum MessageLine {
+pub enum MessageLine {
     /// A line with something on it.
     Message(Vec<u8>),
     /// A line of more than [`MAX_MESSAGE`] bytes; it was skipped.
@@ -24,13 +25,14 @@ pub(super) enum MessageLine {
 }
 
 /// Reads messages line by line.
-pub(super) struct MessageReader<R> {
+pub struct MessageReader<R> {
     input: BufReader<R>,
     limit: usize,
 }
 
 impl<R: AsyncRead + Unpin> MessageReader<R> {
-    pub(super) fn new(input: R) -> Self {
+    /// Reads from this input.
+    pub fn new(input: R) -> Self {
         Self { input: BufReader::with_capacity(64 << 10, input), limit: MAX_MESSAGE }
     }
 
@@ -38,7 +40,7 @@ impl<R: AsyncRead + Unpin> MessageReader<R> {
     ///
     /// # Errors
     /// The error of the system.
-    pub(super) async fn next(&mut self) -> io::Result<Option<MessageLine>> {
+    pub async fn next(&mut self) -> io::Result<Option<MessageLine>> {
         loop {
             let mut line = Vec::new();
             let Some(is_whole) = read_line(&mut self.input, &mut line, self.limit).await? else {
@@ -83,11 +85,38 @@ async fn read_line(
     }
 }
 
+/// Reads lines in a task of its own, until the input ends or breaks, or nothing takes them any more. At most `waiting` lines wait
+/// to be taken. A read that is dropped half-way would lose what it has read, so others wait for the queue instead.
+pub fn read_lines<R>(input: R, waiting: usize) -> (mpsc::Receiver<MessageLine>, JoinHandle<()>)
+where
+    R: AsyncRead + Unpin + Send + 'static,
+{
+    let (lines, queue) = mpsc::channel(waiting);
+    let reading = tokio::spawn(async move {
+        let mut reader = MessageReader::new(input);
+        loop {
+            match reader.next().await {
+                Ok(Some(line)) => {
+                    if lines.send(line).await.is_err() {
+                        break;
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::debug!(%error, "an input broke");
+                    break;
+                }
+            }
+        }
+    });
+    (queue, reading)
+}
+
 /// Writes the queued messages until the queue is closed. Messages that wait together are flushed together.
 ///
 /// # Errors
 /// The error of the system: the client reads no more.
-pub(super) async fn write_lines(
+pub async fn write_lines(
     mut output: impl AsyncWrite + Unpin,
     mut queue: mpsc::Receiver<Vec<u8>>,
 ) -> io::Result<()> {

@@ -1,7 +1,7 @@
-//! The client as this process reaches it: notifications, answers, and requests that wait for theirs.
+//! The other side as this process reaches it: notifications, answers, and requests that wait for theirs.
 //!
 //! Rule: messages are written in the order in which they are handed over. A request whose caller stops waiting is cancelled
-//! at the client, and its late answer is dropped.
+//! at the other side, and its late answer is dropped.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -16,16 +16,20 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::lines::MAX_MESSAGE;
+use crate::lines::MAX_MESSAGE;
+use kode_base::paths::one_line;
 
 /// The method that cancels a request.
-pub(super) const CANCEL_REQUEST: &str = "$/cancel_request";
+pub const CANCEL_REQUEST: &str = "$/cancel_request";
 
-/// The outcome of a request to the client.
-type ClientAnswer = Result<Value, Error>;
+/// The most characters of a reason that the other side gives.
+const MAX_REASON: usize = 1_000;
 
-/// Sends messages to the client.
-pub(super) struct ClientPeer {
+/// The outcome of a request to the other side.
+type PeerAnswer = Result<Value, Error>;
+
+/// Sends messages to the other side.
+pub struct RpcPeer {
     outbox: mpsc::Sender<Vec<u8>>,
     pending: Mutex<PendingAnswers>,
     next: AtomicI64,
@@ -34,17 +38,22 @@ pub(super) struct ClientPeer {
 /// The requests that wait for the client.
 #[derive(Default)]
 struct PendingAnswers {
-    waiting: HashMap<i64, oneshot::Sender<ClientAnswer>>,
+    waiting: HashMap<i64, oneshot::Sender<PeerAnswer>>,
     /// Whether the client is gone: no answer comes any more.
     is_closed: bool,
 }
 
-/// Why a request to the client has no result.
+/// Why a request to the other side has no result.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ClientCallError {
-    /// The client answered with an error.
-    #[error("the client answered: {0}")]
-    Refused(String),
+pub enum PeerCallError {
+    /// The other side answered with an error.
+    #[error("the client answered: {message}")]
+    Refused {
+        /// The code of the error.
+        code: i32,
+        /// Its message, on one line.
+        message: String,
+    },
     /// The client did not answer within the limit.
     #[error("the client did not answer within {0:?}")]
     Late(Duration),
@@ -59,62 +68,71 @@ pub(super) enum ClientCallError {
     Gone,
 }
 
-impl ClientPeer {
+impl RpcPeer {
     /// A client whose messages go into this queue.
-    pub(super) fn new(outbox: mpsc::Sender<Vec<u8>>) -> Arc<Self> {
+    pub fn new(outbox: mpsc::Sender<Vec<u8>>) -> Arc<Self> {
         Arc::new(Self { outbox, pending: Mutex::default(), next: AtomicI64::new(0) })
     }
 
     /// Sends a notification. Waits while too many messages wait to be written.
-    pub(super) async fn notify<P: Serialize>(&self, method: &str, params: P) {
+    pub async fn notify<P: Serialize>(&self, method: &str, params: P) {
         self.send(&Notification { method: method.into(), params: Some(params) }).await;
     }
 
+    /// Sends a notification at once. Answers false where too many messages wait, or the other side is gone.
+    #[must_use]
+    pub fn try_notify<P: Serialize>(&self, method: &str, params: P) -> bool {
+        let message = encoded(&Notification { method: method.into(), params: Some(params) });
+        message.is_some_and(|message| self.outbox.try_send(message).is_ok())
+    }
+
     /// Answers a request.
-    pub(super) async fn respond(&self, id: RequestId, outcome: Result<Value, Error>) {
+    pub async fn respond(&self, id: RequestId, outcome: Result<Value, Error>) {
         self.send(&Response::new(id, outcome)).await;
     }
 
     /// Sends a request and waits for its answer, without a limit if absent.
     ///
     /// # Errors
-    /// [`ClientCallError`].
-    pub(super) async fn request<P: Serialize, R: DeserializeOwned>(
+    /// [`PeerCallError`].
+    pub async fn request<P: Serialize, R: DeserializeOwned>(
         &self,
         method: &str,
         params: P,
         limit: Option<Duration>,
-    ) -> Result<R, ClientCallError> {
+    ) -> Result<R, PeerCallError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let request = Request { id: RequestId::Number(id), method: method.into(), params: Some(params) };
-        let message = encoded(&request).ok_or(ClientCallError::TooLong)?;
+        let message = encoded(&request).ok_or(PeerCallError::TooLong)?;
         let (sender, answer) = oneshot::channel();
         {
             let mut pending = self.pending();
             if pending.is_closed {
-                return Err(ClientCallError::Gone);
+                return Err(PeerCallError::Gone);
             }
             pending.waiting.insert(id, sender);
         }
         let mut guard = PendingGuard { peer: self, id, is_answered: false };
         let waiting = async {
-            self.outbox.send(message).await.map_err(|_| ClientCallError::Gone)?;
-            answer.await.map_err(|_| ClientCallError::Gone)
+            self.outbox.send(message).await.map_err(|_| PeerCallError::Gone)?;
+            answer.await.map_err(|_| PeerCallError::Gone)
         };
         let answer = match limit {
             None => waiting.await?,
             Some(limit) => {
-                tokio::time::timeout(limit, waiting).await.map_err(|_| ClientCallError::Late(limit))??
+                tokio::time::timeout(limit, waiting).await.map_err(|_| PeerCallError::Late(limit))??
             }
         };
         guard.is_answered = true;
-        let result =
-            answer.map_err(|error| ClientCallError::Refused(super::error::one_line(&error.message)))?;
-        serde_json::from_value(result).map_err(|error| ClientCallError::Illegible(error.to_string()))
+        let result = answer.map_err(|error| PeerCallError::Refused {
+            code: error.code.into(),
+            message: bounded(&error.message),
+        })?;
+        serde_json::from_value(result).map_err(|error| PeerCallError::Illegible(error.to_string()))
     }
 
     /// Brings an answer of the client to the request that waits for it.
-    pub(super) fn resolve(&self, id: &RequestId, answer: ClientAnswer) {
+    pub fn resolve(&self, id: &RequestId, answer: PeerAnswer) {
         let RequestId::Number(id) = id else { return };
         match self.pending().waiting.remove(id) {
             // The caller may have stopped waiting at this moment.
@@ -124,7 +142,7 @@ impl ClientPeer {
     }
 
     /// Fails all requests that wait: the client is gone.
-    pub(super) fn close(&self) {
+    pub fn close(&self) {
         let mut pending = self.pending();
         pending.is_closed = true;
         pending.waiting.clear();
@@ -146,7 +164,7 @@ impl ClientPeer {
 
 /// A request that waits; dropped without an answer, it is cancelled at the client.
 struct PendingGuard<'a> {
-    peer: &'a ClientPeer,
+    peer: &'a RpcPeer,
     id: i64,
     is_answered: bool,
 }
@@ -162,6 +180,18 @@ impl Drop for PendingGuard<'_> {
         if let Some(message) = encoded(&cancel) {
             let _ = self.peer.outbox.try_send(message);
         }
+    }
+}
+
+/// A text of the other side on one line, cut to [`MAX_REASON`] characters.
+#[must_use]
+pub fn bounded(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let joined = words.join(" ");
+    let line = one_line(&joined);
+    match line.char_indices().nth(MAX_REASON) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.into_owned(),
     }
 }
 
@@ -189,7 +219,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_reaches_the_request_it_is_for() {
         let (outbox, mut queue) = mpsc::channel(8);
-        let peer = ClientPeer::new(outbox);
+        let peer = RpcPeer::new(outbox);
         let asking = |method: &'static str| {
             let peer = Arc::clone(&peer);
             tokio::spawn(async move { peer.request::<_, Value>(method, json!({}), None).await })
@@ -210,10 +240,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_that_is_given_up_is_cancelled_at_the_client() {
         let (outbox, mut queue) = mpsc::channel(8);
-        let peer = ClientPeer::new(outbox);
+        let peer = RpcPeer::new(outbox);
         let limit = Duration::from_secs(1);
         let late = peer.request::<_, Value>("a", json!({}), Some(limit)).await.unwrap_err();
-        assert!(matches!(late, ClientCallError::Late(_)), "{late}");
+        assert!(matches!(late, PeerCallError::Late(_)), "{late}");
         let request = next(&mut queue).await;
         let cancel = next(&mut queue).await;
         assert_eq!(
@@ -226,9 +256,9 @@ mod tests {
     #[tokio::test]
     async fn requests_fail_once_the_client_is_gone() {
         let (outbox, _queue) = mpsc::channel(8);
-        let peer = ClientPeer::new(outbox);
+        let peer = RpcPeer::new(outbox);
         peer.close();
         let gone = peer.request::<_, Value>("a", json!({}), None).await.unwrap_err();
-        assert!(matches!(gone, ClientCallError::Gone), "{gone}");
+        assert!(matches!(gone, PeerCallError::Gone), "{gone}");
     }
 }

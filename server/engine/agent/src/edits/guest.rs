@@ -1,0 +1,108 @@
+//! The changes that guests make to files around this program, which become hunks like those of a command.
+//!
+//! Rule: a guest may change a file at any time, so the files are compared whenever something else is about to change them, and
+//! when a guest reports an action. Changes by others in between are never a guest's.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::edits::Edits;
+use crate::edits::command::CommandBaseline;
+use crate::edits::feed::CommandGuard;
+use kode_base::ids::ChangeId;
+use kode_base::paths::Target;
+use kode_text::edit::ledger::ChangeOrigin;
+
+/// The guests at work.
+#[derive(Default)]
+pub(crate) struct GuestWatch {
+    state: tokio::sync::Mutex<WatchedGuests>,
+    /// The changes of others that are under way.
+    pauses: Arc<AtomicUsize>,
+}
+
+#[derive(Default)]
+struct WatchedGuests {
+    /// The origins of their changes, the newest guest last.
+    origins: Vec<ChangeOrigin>,
+    /// The texts since the last comparison; `None` without guests, and while others change files.
+    baseline: Option<CommandBaseline>,
+    /// Changed files that no guest was given yet.
+    changed: Vec<Target>,
+    running: Option<CommandGuard>,
+}
+
+/// While it lives, others change files, and no change is a guest's.
+pub(crate) struct GuestPause(Arc<AtomicUsize>);
+
+impl Drop for GuestPause {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Edits {
+    /// Notes that a guest begins to work. Nothing else must be changing files.
+    pub(crate) async fn guest_begins(&self, change: ChangeOrigin) {
+        let mut state = self.guests.state.lock().await;
+        self.compare(&mut state, None).await;
+        state.origins.push(change);
+        state.running.get_or_insert_with(|| self.command_runs());
+        self.renew(&mut state).await;
+    }
+
+    /// Enters what guests have changed so far as this change, and returns the files. Nothing else must be changing files.
+    pub(crate) async fn guest_acted(&self, change: &ChangeOrigin) -> Vec<Target> {
+        let mut state = self.guests.state.lock().await;
+        self.compare(&mut state, Some(change)).await;
+        self.renew(&mut state).await;
+        std::mem::take(&mut state.changed)
+    }
+
+    /// Enters the last changes of a guest that has ended, and returns the files. Nothing else must be changing files.
+    pub(crate) async fn guest_ends(&self, change: &ChangeId) -> Vec<Target> {
+        let mut state = self.guests.state.lock().await;
+        let origin = state.origins.iter().position(|origin| origin.id == *change);
+        let origin = origin.map(|at| state.origins.remove(at));
+        self.compare(&mut state, origin.as_ref()).await;
+        if state.origins.is_empty() {
+            state.running = None;
+        }
+        self.renew(&mut state).await;
+        std::mem::take(&mut state.changed)
+    }
+
+    /// Enters what guests have changed, before others change files. Gives nothing to wait for without a guest.
+    pub(crate) async fn pause_guests(&self) -> GuestPause {
+        self.guests.pauses.fetch_add(1, Ordering::AcqRel);
+        let pause = GuestPause(Arc::clone(&self.guests.pauses));
+        let mut state = self.guests.state.lock().await;
+        self.compare(&mut state, None).await;
+        pause
+    }
+
+    /// Watches guests again, after others have changed files.
+    pub(crate) async fn resume_guests(&self, pause: GuestPause) {
+        drop(pause);
+        let mut state = self.guests.state.lock().await;
+        self.renew(&mut state).await;
+    }
+
+    async fn compare(&self, state: &mut WatchedGuests, change: Option<&ChangeOrigin>) {
+        let Some(baseline) = state.baseline.take() else { return };
+        let Some(change) = change.or(state.origins.last()).cloned() else { return };
+        let change = ChangeOrigin { id: ChangeId::generate(), ..change };
+        let changed = self.after_command(baseline, &change).await;
+        state.changed.extend(changed);
+        state.changed.sort();
+        state.changed.dedup();
+    }
+
+    async fn renew(&self, state: &mut WatchedGuests) {
+        let is_paused = self.guests.pauses.load(Ordering::Acquire) > 0;
+        if state.origins.is_empty() || is_paused || state.baseline.is_some() {
+            return;
+        }
+        state.baseline = Some(self.before_command().await);
+    }
+}

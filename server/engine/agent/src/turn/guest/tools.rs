@@ -1,0 +1,315 @@
+//! The requests of a guest as calls: a read, a write, and an action that the guest carries out itself.
+//!
+//! Rule: for rules and hooks a call has the name of the tool that would do the same here. An action is judged and never carried
+//! out: that is the guest's.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::core::lock;
+use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_text::edit::diff::line_changes;
+use kode_text::edit::matching::adopt_line_breaks;
+use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
+use kode_text::file_text::FileText;
+use kode_text::workspace::write::missing_parents;
+use kode_text::workspace::{OpenText, ReadError, Workspace};
+use kode_tool::guest::{GuestAction, GuestActionKind};
+use kode_tool::names::{GUEST, READ};
+use kode_tool::{CallAction, CallContext, CallPlan, ErasedTool, OfferContext, Tool, ToolFacts, ToolOutput};
+
+/// The arguments of a read.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct ReadInput {
+    file_path: String,
+}
+
+/// The arguments of a write.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct WriteInput {
+    file_path: String,
+    content: String,
+}
+
+/// Reads a file for a guest.
+pub(super) struct GuestRead {
+    /// The text that was read.
+    pub(super) found: Arc<Mutex<Option<FileText>>>,
+}
+
+/// Writes a file for a guest.
+pub(super) struct GuestWrite {
+    /// The text that the guest knows; `None` where it has not asked for it.
+    pub(super) base: Option<FileText>,
+}
+
+/// Something that a guest does itself.
+pub(super) struct OwnAction {
+    pub(super) action: GuestAction,
+    pub(super) title: String,
+    /// Its arguments in the transcript.
+    pub(super) input: Value,
+}
+
+#[async_trait]
+impl Tool for GuestRead {
+    type Input = ReadInput;
+
+    fn facts(&self) -> ToolFacts {
+        let description = "Reads a file for a guest.";
+        ToolFacts { name: READ, kind: ToolKind::ReadOnly, concurrency_safe: true, description }
+    }
+
+    async fn plan(&self, input: ReadInput, context: &CallContext) -> Result<CallPlan, ToolError> {
+        let target = context.workspace.resolve(&input.file_path)?;
+        let title = format!("Read {}", context.workspace.display(&target));
+        let (found, of) = (Arc::clone(&self.found), target.clone());
+        let work = move |context: CallContext| {
+            async move {
+                let real = of.file().and_then(|path| context.resolved.get(path)).cloned();
+                let text = match context.workspace.open_judged(&of, real.as_ref()).await? {
+                    OpenText::Whole(text) => text,
+                    OpenText::Stream(_) => {
+                        let message = format!(
+                            "`{}` is too long to be given to a guest.",
+                            context.workspace.display(&of)
+                        );
+                        let hint = "Read the part that is needed from the disk.";
+                        return Err(ToolError::new(ToolErrorKind::Failed, message, hint));
+                    }
+                };
+                let lines = text.text.lines().count();
+                *lock(&found) = Some(text);
+                let model_text = format!("{lines} lines, given to the guest");
+                Ok(ToolOutput { model_text, ..ToolOutput::default() })
+            }
+            .boxed()
+        };
+        let touches = vec![Touch::Read(target)];
+        Ok(CallPlan { title, touches, action: CallAction::Run(Box::new(work)) })
+    }
+}
+
+#[async_trait]
+impl Tool for GuestWrite {
+    type Input = WriteInput;
+
+    fn facts(&self) -> ToolFacts {
+        let description = "Writes a file for a guest.";
+        ToolFacts { name: "Write", kind: ToolKind::Write, concurrency_safe: false, description }
+    }
+
+    async fn plan(&self, input: WriteInput, context: &CallContext) -> Result<CallPlan, ToolError> {
+        let workspace = &context.workspace;
+        let target = workspace.resolve(&input.file_path)?;
+        let path = workspace.display(&target);
+        let mut touches = vec![Touch::Write(target.clone())];
+        let content = input.content.trim_start_matches('\u{feff}');
+        let base = match &self.base {
+            Some(base) => Some(base.clone()),
+            // It has looked for itself: at the disk, for it has no other way.
+            None => match workspace.saved_file(&target).await {
+                Some(saved) => Some(saved),
+                None => match workspace.text(&target).await {
+                    Ok(text) => Some(text),
+                    Err(ReadError::NotFound { .. }) => None,
+                    Err(error) => return Err(error.into()),
+                },
+            },
+        };
+        let edits = match &base {
+            None => {
+                touches.extend(missing_parents(&target).into_iter().map(Touch::Write));
+                vec![TextEdit { range: 0..0, new_text: content.to_owned() }]
+            }
+            Some(base) => {
+                let content = adopt_line_breaks(&base.text, content);
+                base.check_writable_as(&content).map_err(|error| {
+                    let hint = "Use characters that the encoding has.";
+                    ToolError::new(
+                        ToolErrorKind::Mismatch,
+                        format!("`{path}` cannot be changed: {error}."),
+                        hint,
+                    )
+                })?;
+                line_changes(&base.text, &content)
+            }
+        };
+        let title = format!("{} {path}", if base.is_some() { "Write" } else { "Create" });
+        if edits.is_empty() && base.is_some() {
+            let same = |_| async { Ok(unchanged()) }.boxed();
+            return Ok(CallPlan { title, touches, action: CallAction::Run(Box::new(same)) });
+        }
+        let summary = format!("{} {path}", if base.is_some() { "Rewrote" } else { "Created" });
+        let files = vec![FileChange { target, base, edits }];
+        let (label, removals, author) = (format!("Kode: {title}"), Vec::new(), Author::Agent);
+        let change = ChangeSet { label, summary, files, removals, author };
+        Ok(CallPlan { title, touches, action: CallAction::Change(change) })
+    }
+}
+
+fn unchanged() -> ToolOutput {
+    ToolOutput { model_text: "It has this text already.".to_owned(), ..ToolOutput::default() }
+}
+
+#[async_trait]
+impl ErasedTool for OwnAction {
+    fn facts(&self) -> ToolFacts {
+        let name = match self.action.kind.unwrap_or_default() {
+            GuestActionKind::Execute => "Bash",
+            GuestActionKind::Edit | GuestActionKind::Delete | GuestActionKind::Move => "Edit",
+            GuestActionKind::Read | GuestActionKind::Search => READ,
+            GuestActionKind::Fetch => "WebFetch",
+            GuestActionKind::Think | GuestActionKind::Other => GUEST,
+        };
+        let description = "Something that a guest does itself.";
+        // Nothing is done here.
+        ToolFacts { name, kind: ToolKind::ReadOnly, concurrency_safe: true, description }
+    }
+
+    fn describe(&self, _: &OfferContext<'_>) -> Option<String> {
+        None
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        None
+    }
+
+    fn input_schema(&self) -> Value {
+        Value::Object(Map::new())
+    }
+
+    async fn plan(&self, input: Value, context: &CallContext) -> Result<CallPlan, ToolError> {
+        if input != self.input {
+            let message =
+                format!("{}: a guest carries out what it has asked for, and nothing else.", self.title);
+            let hint = "Allow it as it is, or refuse it.";
+            return Err(ToolError::new(ToolErrorKind::InvalidInput, message, hint));
+        }
+        let touches = touches(&self.action, &self.title, &context.workspace);
+        let work = |_| async { Ok(ToolOutput::default()) }.boxed();
+        Ok(CallPlan { title: self.title.clone(), touches, action: CallAction::Run(Box::new(work)) })
+    }
+}
+
+/// The touches of an action, as far as its report names them; an unknown effect otherwise.
+fn touches(action: &GuestAction, title: &str, workspace: &Workspace) -> Vec<Touch> {
+    let kind = action.kind.unwrap_or_default();
+    let targets = || action.paths.iter().filter_map(|path| workspace.resolve(path.to_str()?).ok());
+    let known: Vec<Touch> = match kind {
+        GuestActionKind::Execute => command(action, workspace).into_iter().collect(),
+        GuestActionKind::Edit | GuestActionKind::Delete | GuestActionKind::Move => {
+            targets().map(Touch::Write).collect()
+        }
+        GuestActionKind::Read | GuestActionKind::Search => targets().map(Touch::Read).collect(),
+        GuestActionKind::Fetch => url(action).map(|url| Touch::Fetch { url }).into_iter().collect(),
+        GuestActionKind::Think | GuestActionKind::Other => Vec::new(),
+    };
+    if !known.is_empty() {
+        return known;
+    }
+    let shown = match &action.input {
+        Some(input) => format!("{title}\n{input}"),
+        None => title.to_owned(),
+    };
+    vec![Touch::Foreign { tool: GUEST.to_owned(), shown, only_looks: kind.only_looks() }]
+}
+
+/// The command line that an action runs, where its arguments name it.
+fn command(action: &GuestAction, workspace: &Workspace) -> Option<Touch> {
+    let input = action.input.as_ref()?;
+    let command = match input.get("command").or_else(|| input.get("cmd"))? {
+        Value::String(command) => command.clone(),
+        Value::Array(words) => {
+            let words = words.iter().map(|word| word.as_str().map(shell_word)).collect::<Option<Vec<_>>>()?;
+            words.join(" ")
+        }
+        _ => return None,
+    };
+    if command.trim().is_empty() {
+        return None;
+    }
+    let named = ["cwd", "workdir", "directory"].iter().find_map(|key| input.get(*key)?.as_str());
+    let cwd = workspace.cwd();
+    let directory = match named {
+        Some(named) => cwd.join(named),
+        None => cwd,
+    };
+    Some(Touch::Command { command, directory, outside_sandbox: true })
+}
+
+fn shell_word(word: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-./=:,@%+".contains(char);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+fn url(action: &GuestAction) -> Option<Url> {
+    Url::parse(action.input.as_ref()?.get("url")?.as_str()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use serde_json::json;
+
+    use super::*;
+    use kode_base::paths::{AbsPath, Target};
+    use kode_text::host::NoEditor;
+
+    fn of(kind: GuestActionKind, input: Value, paths: &[&str]) -> Vec<Touch> {
+        let root = AbsPath::new("/w").unwrap();
+        let workspace = Workspace::new(Arc::new(NoEditor), vec![root.clone()], root);
+        let paths = paths.iter().map(PathBuf::from).collect();
+        let action = GuestAction { kind: Some(kind), input: Some(input), paths, ..GuestAction::default() };
+        touches(&action, "Do it", &workspace)
+    }
+
+    #[test]
+    fn an_action_touches_what_its_report_says_and_otherwise_something_unknown() {
+        let file = |path: &str| Target::File(AbsPath::new(path).unwrap());
+        let command = |command: &str, directory: &str| Touch::Command {
+            command: command.to_owned(),
+            directory: AbsPath::new(directory).unwrap(),
+            outside_sandbox: true,
+        };
+        let unknown = |only_looks, input: Value| Touch::Foreign {
+            tool: "Guest".to_owned(),
+            shown: format!("Do it\n{input}"),
+            only_looks,
+        };
+        for (kind, input, paths, expected) in [
+            (GuestActionKind::Execute, json!({ "command": "ls -a" }), &[][..], command("ls -a", "/w")),
+            (
+                GuestActionKind::Execute,
+                json!({ "command": ["sh", "-c", "rm it's"], "cwd": "sub" }),
+                &[],
+                command(r"sh -c 'rm it'\''s'", "/w/sub"),
+            ),
+            (GuestActionKind::Execute, json!({}), &["/w/a"], unknown(false, json!({}))),
+            (GuestActionKind::Edit, json!({}), &["/w/a"], Touch::Write(file("/w/a"))),
+            (GuestActionKind::Delete, json!({}), &["/etc/x"], Touch::Write(file("/etc/x"))),
+            (GuestActionKind::Read, json!({}), &["/w/a"], Touch::Read(file("/w/a"))),
+            (GuestActionKind::Read, json!({}), &[], unknown(true, json!({}))),
+            (GuestActionKind::Other, json!({ "x": 1 }), &["/w/a"], unknown(false, json!({ "x": 1 }))),
+            (
+                GuestActionKind::Fetch,
+                json!({ "url": "https://h.example/" }),
+                &[],
+                Touch::Fetch { url: Url::parse("https://h.example/").unwrap() },
+            ),
+        ] {
+            assert_eq!(of(kind, input.clone(), paths), [expected], "{kind:?} {input}");
+        }
+    }
+}
