@@ -95,7 +95,8 @@ where
 
 #[tokio::test]
 async fn a_guest_gets_its_task_and_answers_to_its_requests() {
-    let ended = run(&CancellationToken::new(), async |mut guest: Guest| {
+    let cancel = CancellationToken::new();
+    let ended = run(&cancel, async |mut guest: Guest| {
         let prompt = guest.begin().await;
         assert_eq!(prompt["params"]["prompt"][0]["text"], "Do it.");
         guest.ask(1, "fs/read_text_file", json!({ "sessionId": "s", "path": "/w/a.txt" })).await;
@@ -199,7 +200,8 @@ async fn what_is_no_message_is_forgiven_a_few_times() {
 
 #[tokio::test]
 async fn requests_beyond_the_limit_are_answered_at_once() {
-    let ended = run(&CancellationToken::new(), async |mut guest: Guest| {
+    let cancel = CancellationToken::new();
+    let ended = run(&cancel, async |mut guest: Guest| {
         let prompt = guest.begin().await;
         for id in 0..=i64::try_from(MAX_PENDING).unwrap() {
             guest.ask(id, "fs/read_text_file", json!({ "sessionId": "s", "path": "/w/never" })).await;

@@ -190,13 +190,7 @@ impl Thread {
             }
             Record::Streamed { item } => vec![self.begin_to_show(item)],
             Record::Grown { item, text } => self.grow(item, text).into_iter().collect(),
-            Record::Item { item, streamed } => {
-                self.streaming.retain(|streaming| *streaming != item.id);
-                if matches!(&item.body, ItemBody::ToolCall(call) if !streamed && !call.state.is_final()) {
-                    self.of_guest.push(item.id.clone());
-                }
-                vec![self.put_and_report(streamed, item)]
-            }
+            Record::Item { item, streamed } => vec![self.take_item(item, streamed)],
             Record::CallMoved { item, at, state, title, permission, known } => {
                 self.note_asked(&item, permission, known);
                 self.move_call(&item, at, state, title)
@@ -240,6 +234,15 @@ impl Thread {
             | Record::Resumed { .. }
             | Record::InAgent { .. } => Vec::new(),
         }
+    }
+
+    /// Takes an item of its own record: the rest of a streamed one, or one of a guest.
+    fn take_item(&mut self, item: Item, streamed: bool) -> Event {
+        self.streaming.retain(|streaming| *streaming != item.id);
+        if matches!(&item.body, ItemBody::ToolCall(call) if !streamed && !call.state.is_final()) {
+            self.of_guest.push(item.id.clone());
+        }
+        self.put_and_report(streamed, item)
     }
 
     /// Adds a text for the model that the user did not type; no item shows it.
