@@ -1,6 +1,7 @@
 //! The names of types: unique where they are imported, and nouns.
 //!
-//! Rule: a wire type of the protocol and the engine type that it mirrors share their name; no other types do.
+//! Rule: a wire type of the protocol and the engine type that it mirrors share their name, and so do the forms of a type on
+//! different systems; no other types do.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,9 @@ use crate::source::{Entity, ItemKind, ModuleId, Workspace};
 
 /// How many names may be those of types in several files. Types that only their own file uses may share one.
 const BUDGET: usize = 20;
+
+/// Files with the forms of types for other systems, beside those for Linux.
+const OTHER_FORMS: [&str; 2] = ["/windows.rs:", "/absent.rs:"];
 
 /// Words that are no name of a type: they describe a moment, and a search for them finds everything.
 const NO_NAMES: &[&str] = &[
@@ -83,7 +87,7 @@ fn types(workspace: &Workspace) -> BTreeMap<String, Vec<Type>> {
     let mut types: BTreeMap<String, Vec<Type>> = BTreeMap::new();
     for (id, module) in workspace.modules.iter().enumerate().filter(|(_, module)| !module.is_test) {
         let package = workspace.packages[workspace.targets[module.target].package].name.as_str();
-        if package == "kode-testing" {
+        if package == "kode-testing" || is_other_form(&workspace.show(id, 0)) {
             continue;
         }
         for (index, item) in module.items.iter().enumerate() {
@@ -99,6 +103,11 @@ fn types(workspace: &Workspace) -> BTreeMap<String, Vec<Type>> {
         }
     }
     types
+}
+
+/// Whether a file has the form of another file's types for a system that the tests do not run on.
+fn is_other_form(place: &str) -> bool {
+    OTHER_FORMS.iter().any(|form| place.contains(form))
 }
 
 /// Types that other files name, each with the first place.

@@ -10,4 +10,4 @@ mod system;
 #[path = "process_group/windows.rs"]
 mod system;
 
-pub(crate) use system::ProcessGroup;
+pub(crate) use system::ProcessTree;

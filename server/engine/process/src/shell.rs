@@ -335,7 +335,7 @@ impl Shell {
         match self.tasks.run_in_foreground(named, on_output, cancel, execute).await? {
             ForegroundEnd::Ended(outcome) => {
                 let report = report.as_ref().map(|report| &***report);
-                Ok(ForegroundEnd::Ended(self.followed(outcome, report).await))
+                Ok(ForegroundEnd::Ended(Box::new(self.followed(*outcome, report).await)))
             }
             moved @ ForegroundEnd::Moved(_) => Ok(moved),
         }

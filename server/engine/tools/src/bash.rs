@@ -171,7 +171,7 @@ async fn run(spec: CommandSpec, line: String, context: CallContext) -> Result<To
     let limit = spec.timeout;
     let unseen = unseen_notes(&context).await;
     let outcome = match run_reporting(spec, line, &context).await.map_err(|error| not_started(&error))? {
-        ForegroundEnd::Ended(outcome) => outcome,
+        ForegroundEnd::Ended(outcome) => *outcome,
         ForegroundEnd::Moved(task) => return Ok(moved(&task, &context, &unseen)),
     };
     let mut notes = Vec::new();

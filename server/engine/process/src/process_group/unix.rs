@@ -11,13 +11,13 @@ use tokio::process::{Child, Command};
 
 /// A running program with the processes that it has started.
 #[derive(Debug)]
-pub(crate) struct ProcessGroup {
+pub(crate) struct ProcessTree {
     child: Child,
     id: Pid,
     is_killed: bool,
 }
 
-impl ProcessGroup {
+impl ProcessTree {
     /// Starts a program as a group of its own.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl ProcessGroup {
     }
 }
 
-impl Drop for ProcessGroup {
+impl Drop for ProcessTree {
     fn drop(&mut self) {
         self.kill();
     }

@@ -12,11 +12,11 @@ use windows::Win32::System::Threading::CREATE_NO_WINDOW;
 
 /// A running program with the processes that it has started.
 #[derive(Debug)]
-pub(crate) struct ProcessGroup {
+pub(crate) struct ProcessTree {
     job: Box<dyn ChildWrapper>,
 }
 
-impl ProcessGroup {
+impl ProcessTree {
     /// Starts a program as a job of its own.
     ///
     /// # Errors

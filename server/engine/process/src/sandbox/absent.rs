@@ -21,19 +21,19 @@ use kode_base::paths::AbsPath;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Never {}
 
-/// A sandbox; there is none.
+/// The sandbox that this system lacks.
 #[derive(Debug)]
 pub struct Sandbox {
     never: Never,
 }
 
-/// A command in a sandbox; there is none.
+/// A command in such a sandbox.
 #[derive(Debug)]
 pub struct SandboxRun {
     never: Never,
 }
 
-/// A file that was set aside; there is none.
+/// A file that such a sandbox would set aside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuarantinedFile {

@@ -24,7 +24,7 @@ use kode_base::ids::CallId;
 #[derive(Debug)]
 pub enum ForegroundEnd {
     /// It has ended.
-    Ended(CommandOutcome),
+    Ended(Box<CommandOutcome>),
     /// It runs on in the background.
     Moved(Arc<ShellTask>),
 }
@@ -216,7 +216,7 @@ impl Tasks {
                 let ForegroundCaller { mut unread, on_output: _, ended } = *caller;
                 let outcome = outcome.map(|outcome| CommandOutcome { output: unread.take(), ..outcome });
                 // The call may have been given up.
-                drop(ended.send(outcome.map(ForegroundEnd::Ended)));
+                drop(ended.send(outcome.map(|outcome| ForegroundEnd::Ended(Box::new(outcome)))));
             }
             ForegroundState::Background(task, place) => {
                 drop(place);

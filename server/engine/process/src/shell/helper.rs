@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use super::served::{self, ServedProgram, ServedSpec, ServiceEnd};
 use crate::outcome::Exit;
 use crate::pipes;
-use crate::process_group::ProcessGroup;
+use crate::process_group::ProcessTree;
 use crate::programs;
 
 /// The most bytes of output that is dropped.
@@ -92,7 +92,7 @@ async fn output(
     }
     let (stdout, their_stdout) = pipes::from_program().map_err(HelperFailure::Start)?;
     run.args(arguments).stdin(Stdio::null()).stdout(their_stdout).stderr(Stdio::null());
-    let mut group = ProcessGroup::spawn(run).map_err(HelperFailure::Start)?;
+    let mut group = ProcessTree::spawn(run).map_err(HelperFailure::Start)?;
     let printed = async {
         let bytes = read(stdout, max_bytes).await?;
         let status = group.wait().await.map_err(HelperFailure::Start)?;

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::process::{TimeLimit, ended};
 use crate::outcome::{CapturedOutput, Exit};
 use crate::pipes::{self, Receiver, Sender};
-use crate::process_group::ProcessGroup;
+use crate::process_group::ProcessTree;
 use crate::programs;
 use crate::sandbox::{PreparedService, Sandbox, SandboxRun, StartFailure};
 use kode_base::paths::AbsPath;
@@ -123,7 +123,7 @@ async fn concluded(pending: Option<SandboxRun>, exit: Exit, stderr: &str) -> Res
 }
 
 struct RunningProcess {
-    group: ProcessGroup,
+    group: ProcessTree,
     input: Sender,
     stdout: Receiver,
     stderr: Receiver,
@@ -134,7 +134,7 @@ fn start(mut command: Command, stdin: Stdio, input: Sender) -> io::Result<Runnin
     let (stderr, their_stderr) = pipes::from_program()?;
     command.stdin(stdin).stdout(their_stdout).stderr(their_stderr);
     // The command holds the program's ends of the pipes, and is gone with this.
-    let group = ProcessGroup::spawn(command)?;
+    let group = ProcessTree::spawn(command)?;
     Ok(RunningProcess { group, input, stdout, stderr })
 }
 

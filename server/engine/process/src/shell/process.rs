@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::output::Capture;
 use crate::outcome::{CapturedOutput, Exit};
 use crate::pipes::{self, Receiver};
-use crate::process_group::ProcessGroup;
+use crate::process_group::ProcessTree;
 
 /// How long a command that was asked to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -51,7 +51,7 @@ pub(super) async fn run(
     let (receiver, writer) = pipes::from_program()?;
     command.stdin(input).stdout(writer.try_clone()?).stderr(writer);
     // The command holds the pipe's writing end; the output would never end while it lives.
-    let mut group = ProcessGroup::spawn(command)?;
+    let mut group = ProcessTree::spawn(command)?;
     let mut output = OutputPipe::new(receiver, capture, watch);
     output.watch.started();
 
@@ -102,7 +102,7 @@ impl TimeLimit {
 
 /// Waits until the shell has ended, or until it has to be stopped.
 pub(super) async fn ended(
-    group: &mut ProcessGroup,
+    group: &mut ProcessTree,
     limit: Option<&TimeLimit>,
     cancel: &CancellationToken,
 ) -> Result<io::Result<ExitStatus>, Exit> {

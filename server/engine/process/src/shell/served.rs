@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use super::environment;
 use crate::outcome::{CapturedOutput, Exit};
 use crate::pipes::{self, Receiver, Sender};
-use crate::process_group::ProcessGroup;
+use crate::process_group::ProcessTree;
 use crate::programs;
 use crate::sandbox::{PreparedService, Sandbox, SandboxRun, ServiceAccess, StartFailure, tied};
 use kode_base::paths::AbsPath;
@@ -72,7 +72,7 @@ pub struct ServedProgram {
 
 /// The process of a program; dropping it kills the group.
 pub struct ServedProcess {
-    group: ProcessGroup,
+    group: ProcessTree,
     pending: Option<SandboxRun>,
     /// Its folder holds the program's temporary files.
     _sandbox: Option<Arc<Sandbox>>,
@@ -134,7 +134,7 @@ pub async fn start(spec: ServedSpec) -> Result<ServedProgram, ServiceEnd> {
         let (errors, stderr) = pipes::from_program()?;
         command.stdin(stdin).stdout(stdout).stderr(stderr);
         // The command holds the program's ends of the pipes, and is gone with this.
-        let group = ProcessGroup::spawn(command)?;
+        let group = ProcessTree::spawn(command)?;
         Ok(ServedProgram {
             input,
             output,
@@ -171,7 +171,7 @@ pub fn start_unconfined(program: &OsString, arguments: &[OsString]) -> Result<Un
         let is_there = programs::on_path(program).is_some();
         let mut command = if is_there { tied::command(program) } else { Command::new(program) };
         command.args(arguments).stdin(reader).stdout(stdout).stderr(Stdio::inherit());
-        let group = ProcessGroup::spawn(command)?;
+        let group = ProcessTree::spawn(command)?;
         Ok(UnconfinedProgram {
             input,
             output,
