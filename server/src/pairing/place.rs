@@ -7,19 +7,16 @@
     reason = "variables name the folder, and offers that are over are removed"
 )]
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 
 use kode_engine::base::atomic;
 use kode_engine::base::paths::{AbsPath, real_path};
-use kode_engine::base::regular;
+use kode_engine::base::{private, regular};
 
 use super::wire::{PairOffer, VERSION};
 use crate::home;
-
-/// The mode bits of the folder.
-const FOLDER_MODE: u32 = 0o700;
 
 /// The mode bits of an offer.
 const OFFER_MODE: u32 = 0o600;
@@ -44,7 +41,7 @@ pub(super) fn folder() -> io::Result<AbsPath> {
         Some(folder) => folder.join("kode-ls"),
         None => home::folder().map_err(io::Error::other)?.join("pairs"),
     };
-    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(&folder)?;
+    private::create_folders(folder.as_path())?;
     let metadata = fs::symlink_metadata(&folder)?;
     let is_own = metadata.is_dir()
         && metadata.uid() == rustix::process::geteuid().as_raw()

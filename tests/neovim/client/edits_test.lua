@@ -284,7 +284,8 @@ tests['what was typed into the same file meanwhile stays'] = function(world)
     end
     assert(line == ('theirs %d: old'):format(number) or line == ('theirs %d: new'):format(number), line)
   end
-  assert(made > 10, ('%d of 20 edits were made'):format(made))
+  -- How many typing overtakes depends on the machine.
+  assert(made >= 5, ('%d of 20 edits were made'):format(made))
 end
 
 tests['an edit of another version, of a closed file or a locked buffer is refused'] = function(world)

@@ -22,7 +22,8 @@ async function selected(workbench, first, last) {
     return window;
 }
 
-const widget = (window) => window.page.locator(".review-widget");
+// The editor may keep a second, hidden widget of the same thread.
+const widget = (window) => window.page.locator(".review-widget:visible");
 
 /** Opens the input by its key, and writes into it. */
 async function ask(window, words) {
@@ -31,6 +32,8 @@ async function ask(window, words) {
     const input = widget(window).locator(".comment-form .monaco-editor.focused");
     await input.waitFor();
     await window.page.keyboard.type(words);
+    // The last word is shown once the editor has taken the text in; a key before that sends nothing.
+    await input.filter({ hasText: words.split(" ").at(-1) }).waitFor();
     await window.page.keyboard.press("Control+Enter");
 }
 

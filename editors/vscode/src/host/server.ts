@@ -240,8 +240,9 @@ export class Server implements vscode.Disposable {
     private async leaves(): Promise<boolean> {
         const client = this.run?.client;
         if (!client || this.state.state !== "ready") return false;
+        // A server that answers late has the request: it decides at the end of its input.
         const limit = new Promise<{ outlives: boolean }>((resolve) => {
-            setTimeout(() => resolve({ outlives: false }), LEAVE_LIMIT_MS).unref();
+            setTimeout(() => resolve({ outlives: true }), LEAVE_LIMIT_MS).unref();
         });
         try {
             const { outlives } = await Promise.race([client.sendRequest<LeaveResult>("agent/client/leave", {}), limit]);
