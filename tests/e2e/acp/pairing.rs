@@ -107,9 +107,10 @@ fn only_the_server_of_the_same_editor_and_workspace_is_paired_with() {
     let project = project();
     let other = project.outside().join("other");
     fs::create_dir(&other).unwrap();
+    let other_editor = OtherEditor::start();
     for offer in [
         // Another editor: a process that is not above the agent's.
-        Offer::kode().process(other_process()).params(&project.workspace()),
+        Offer::kode().process(other_editor.0.id()).params(&project.workspace()),
         // Another workspace.
         Offer::kode().params(&other),
     ] {
@@ -128,13 +129,21 @@ fn only_the_server_of_the_same_editor_and_workspace_is_paired_with() {
     }
 }
 
-/// A process that is above no agent: a sleeping child that ends with this test process's last use of it.
-fn other_process() -> u32 {
-    let child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-    let id = child.id();
-    // It is reaped when the test process ends.
-    drop(child);
-    id
+/// A process that is above no agent: a sleeping child, which ends with this.
+struct OtherEditor(std::process::Child);
+
+impl OtherEditor {
+    fn start() -> Self {
+        let mut command = std::process::Command::new("sleep");
+        Self(command.arg("600").stdout(std::process::Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for OtherEditor {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
 }
 
 #[test]
