@@ -211,6 +211,16 @@ impl DiskFile for File {
     }
 }
 
+/// Locks a journal of this machine that is not written meanwhile, until what is returned is dropped; `None` where another
+/// process has it.
+///
+/// # Errors
+/// The error of the system: it is not there, or must not be opened.
+pub fn lock(journal: &Path) -> io::Result<Option<Arc<dyn DiskFile>>> {
+    let file = RealDisk.open(journal, OpenMode::Read)?;
+    Ok(file.try_lock()?.then_some(file))
+}
+
 /// A file whose lock is another file beside it: where locks are mandatory, a locked file has no readers.
 #[derive(Debug)]
 struct FileWithLock {

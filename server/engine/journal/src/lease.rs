@@ -22,6 +22,8 @@ use kode_base::folder_watch::FolderWatch;
 use kode_base::ids::{AskId, LeaseId};
 use kode_base::private;
 
+use crate::disk;
+
 /// So long a writer may take to let go or to say why not.
 pub const TAKE_OVER_LIMIT: Duration = Duration::from_secs(10);
 
@@ -195,8 +197,7 @@ impl Lease {
 
     /// Whether no process writes. Call it rarely: a process that opens the journal at this moment is refused.
     pub fn is_free(&self) -> bool {
-        let Ok(journal) = fs::File::open(&self.journal) else { return false };
-        journal.try_lock().is_ok()
+        matches!(disk::lock(&self.journal), Ok(Some(_)))
     }
 
     /// Asks the writer to let go.

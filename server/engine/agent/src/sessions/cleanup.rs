@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use jiff::{SignedDuration, Timestamp};
@@ -19,6 +20,7 @@ use super::sweep::{MIN_AGE, SweepReport, is_older, needless, old_files, remove, 
 use super::{Catalogue, TRASH_PREFIX, WorkspaceFilter};
 use crate::sessions::{JOURNAL, OUTPUT, UNFINISHED};
 use kode_base::private;
+use kode_journal::disk::DiskFile;
 
 /// How often it is cleaned up.
 const INTERVAL: SignedDuration = SignedDuration::from_hours(24);
@@ -237,9 +239,9 @@ fn announced_days(file: &Path) -> io::Result<Option<u32>> {
 }
 
 /// Locks a journal that has not changed since it was searched.
-fn hold_untouched(journal: &Path, entry: &IndexEntry) -> io::Result<Option<File>> {
+fn hold_untouched(journal: &Path, entry: &IndexEntry) -> io::Result<Option<Arc<dyn DiskFile>>> {
     let Some(held) = hold(journal)? else { return Ok(None) };
-    let modified = Timestamp::try_from(held.metadata()?.modified()?).unwrap_or(Timestamp::MAX);
+    let modified = Timestamp::try_from(journal.metadata()?.modified()?).unwrap_or(Timestamp::MAX);
     Ok((modified == entry.modified()).then_some(held))
 }
 

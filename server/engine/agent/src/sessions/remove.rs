@@ -5,15 +5,16 @@
 
 #![expect(clippy::disallowed_methods, reason = "it deletes folders of sessions")]
 
-use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use uuid::Uuid;
 
 use super::{Catalogue, TRASH_PREFIX, WorkspaceFilter};
 use crate::sessions::{JOURNAL, SessionError};
 use kode_base::ids::SessionId;
+use kode_journal::disk::{self, DiskFile};
 
 impl Catalogue {
     /// Deletes a session that is open nowhere, with all that was kept for it. One that cannot be read is deleted too.
@@ -50,22 +51,16 @@ impl Catalogue {
 ///
 /// # Errors
 /// The error of the system; of kind [`io::ErrorKind::ResourceBusy`] for an open session.
-pub(super) fn hold(journal: &Path) -> io::Result<Option<File>> {
-    let file = match File::open(journal) {
-        Ok(file) => file,
+pub(super) fn hold(journal: &Path) -> io::Result<Option<Arc<dyn DiskFile>>> {
+    match disk::lock(journal) {
+        Ok(Some(held)) => Ok(Some(held)),
+        Ok(None) => Err(io::Error::new(io::ErrorKind::ResourceBusy, "another kode-ls has this session open")),
         // Any other error does not mean that it is open.
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
             tracing::debug!(%error, path = %journal.display(), "a journal that cannot be opened has no owner");
-            return Ok(None);
+            Ok(None)
         }
-        Err(error) => return Err(error),
-    };
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => {
-            Err(io::Error::new(io::ErrorKind::ResourceBusy, "another kode-ls has this session open"))
-        }
-        Err(TryLockError::Error(error)) => Err(error),
+        Err(error) => Err(error),
     }
 }
 
