@@ -130,14 +130,14 @@ async fn run_tasks(tasks: Vec<BoxFuture<'static, ()>>) {
 }
 
 #[cfg(unix)]
-fn process_exists(id: u32) -> bool {
+pub(crate) fn process_exists(id: u32) -> bool {
     let Some(process) = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw) else { return false };
     // A process of another user refuses the signal and exists.
     rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH)
 }
 
 #[cfg(not(unix))]
-fn process_exists(id: u32) -> bool {
+pub(crate) fn process_exists(id: u32) -> bool {
     use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
     let process = Pid::from_u32(id);
     let (only, nothing) = (ProcessesToUpdate::Some(&[process]), ProcessRefreshKind::nothing());

@@ -17,6 +17,7 @@ use kode_engine::base::{private, regular};
 
 use super::wire::{PairOffer, VERSION};
 use crate::home;
+use crate::lifecycle::process_exists;
 
 /// The mode bits of an offer.
 const OFFER_MODE: u32 = 0o600;
@@ -58,7 +59,7 @@ pub(super) fn folder() -> io::Result<AbsPath> {
 /// The error of the system.
 pub(super) fn publish(offer: &PairOffer, folder: &AbsPath) -> io::Result<()> {
     for old in offers(folder) {
-        if !exists(old.process) {
+        if !process_exists(old.process) {
             withdraw(&old, folder);
         }
     }
@@ -114,7 +115,7 @@ pub(super) fn find(cwd: &AbsPath) -> Option<PairOffer> {
             .iter()
             .filter(|root| cwd.is_within(root))
             .map(|root| root.as_path().as_os_str().len());
-        nearest.max().filter(|_| ancestors.contains(&offer.editor) && exists(offer.process))
+        nearest.max().filter(|_| ancestors.contains(&offer.editor) && process_exists(offer.process))
     };
     let fitting = offers(&folder).into_iter().filter_map(|offer| Some((fits(&offer)?, offer)));
     fitting.max_by_key(|(nearest, offer)| (*nearest, offer.process)).map(|(_, offer)| offer)
@@ -144,11 +145,6 @@ fn parent_of(process: u32) -> Option<u32> {
     // The name of the program comes before it, and may hold anything.
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()
-}
-
-fn exists(process: u32) -> bool {
-    let process = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
-    process.is_some_and(|process| rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH))
 }
 
 #[cfg(test)]

@@ -33,19 +33,19 @@ use crate::pipes::Sender;
 use kode_base::paths::AbsPath;
 
 #[cfg(not(target_os = "linux"))]
-pub use absent::{QuarantinedFile, Sandbox, SandboxRun};
+pub use absent::{Sandbox, SandboxRun};
 pub use detect::{SandboxSupport, detect};
 pub(crate) use environment::inherits;
 pub use environment::keeps;
 #[cfg(target_os = "linux")]
-pub use guard::{GuardLease, QuarantinedFile};
+pub use guard::GuardLease;
 pub use hidden::{HiddenFilter, PathTest};
 pub use hosts::HostEntry;
 #[cfg(target_os = "linux")]
 pub use linux::{Sandbox, SandboxRun};
 pub use policy::{
-    Enforcement, GuardReport, HelperReport, InputMode, Network, ResourceLimits, RestoredPath, SandboxKind,
-    SandboxPolicy, StartFailure,
+    Enforcement, GuardReport, HelperReport, InputMode, Network, QuarantinedFile, ResourceLimits,
+    RestoredPath, SandboxKind, SandboxPolicy, StartFailure,
 };
 
 /// The argument that makes the program the helper.

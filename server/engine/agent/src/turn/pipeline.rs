@@ -87,9 +87,19 @@ pub(super) async fn run_embedded(
     equipment: &Equipment,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
+    run_alone(turn, call, tool, Some(equipment), cancel).await
+}
+
+/// Runs a call that has no other calls beside it through all stages.
+async fn run_alone(
+    turn: TurnContext<'_>,
+    call: &ModelToolCall,
+    tool: Arc<dyn ErasedTool>,
+    embedded: Option<&Equipment>,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
     let (asks, asked) = mpsc::channel(1);
     let asked = tokio::sync::Mutex::new(asked);
-    let embedded = Some(equipment);
     let pipeline = Pipeline { turn, call, cancel, asks: &asks, asked: &asked, embedded };
     let result = pipeline.run_with(tool, &mut Vec::new()).await;
     turn.services.turns.forget_call(&call.id);
@@ -117,12 +127,7 @@ pub(super) async fn judge_guest(
     tool: Arc<dyn ErasedTool>,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
-    let (asks, asked) = mpsc::channel(1);
-    let asked = tokio::sync::Mutex::new(asked);
-    let pipeline = Pipeline { turn, call, cancel, asks: &asks, asked: &asked, embedded: None };
-    let result = pipeline.run_with(tool, &mut Vec::new()).await;
-    turn.services.turns.forget_call(&call.id);
-    result
+    run_alone(turn, call, tool, None, cancel).await
 }
 
 /// Records the result of a call of a guest.

@@ -4,22 +4,21 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 
 use super::{
-    GuardReport, Network, PreparedCommand, PreparedService, SandboxOptions, SandboxPolicy, ServiceAccess,
-    StartFailure,
+    GuardReport, Network, PreparedCommand, PreparedService, QuarantinedFile, SandboxOptions, SandboxPolicy,
+    ServiceAccess, StartFailure,
 };
 use crate::outcome::{CapturedOutput, Exit};
 use kode_base::paths::AbsPath;
 
 /// The type without values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Never {}
+pub(super) enum Never {}
 
 /// The sandbox that this system lacks.
 #[derive(Debug)]
@@ -30,21 +29,6 @@ pub struct Sandbox {
 /// A command in such a sandbox.
 #[derive(Debug)]
 pub struct SandboxRun {
-    never: Never,
-}
-
-/// A file that such a sandbox would set aside.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct QuarantinedFile {
-    /// Where it was.
-    pub path: PathBuf,
-    /// Where it is now.
-    pub kept: PathBuf,
-    /// The program that obeys it, for people.
-    pub obeyed_by: String,
-    /// Whether it is complete and can be put back.
-    pub is_complete: bool,
     never: Never,
 }
 

@@ -29,13 +29,12 @@ use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
-use crate::sandbox::{GuardReport, RestoredPath};
+use crate::sandbox::{GuardReport, QuarantinedFile, RestoredPath};
 use index::GuardIndex;
 use reopened::reopen;
 use settle::{GuardOutcome, NewEntries, SettlePoint};
 
 pub(crate) use aside::Quarantine;
-pub use aside::QuarantinedFile;
 pub(crate) use restore::GuardSnapshot;
 pub(crate) use survey::{GuardScope, GuardSurvey, GuardedPath};
 

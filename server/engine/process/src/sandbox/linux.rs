@@ -19,10 +19,11 @@ use parking_lot::Mutex;
 use tokio::process::Command;
 
 use super::environment::keeps;
-use super::guard::{FileGuard, GuardLease, GuardScope, LeaseKind, Quarantine, QuarantinedFile};
+use super::guard::{FileGuard, GuardLease, GuardScope, LeaseKind, Quarantine};
 use super::hidden::HiddenFilter;
 use super::policy::{
-    GuardReport, HelperReport, HelperRequest, InputMode, Network, SandboxKind, SandboxPolicy, StartFailure,
+    GuardReport, HelperReport, HelperRequest, InputMode, Network, QuarantinedFile, SandboxKind,
+    SandboxPolicy, StartFailure,
 };
 use super::proxy::{ProxyRules, SandboxProxy};
 use super::{ARGUMENT, PreparedCommand, PreparedService, REPORT, SandboxOptions, ServiceAccess};

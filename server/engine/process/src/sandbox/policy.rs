@@ -9,7 +9,6 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::QuarantinedFile;
 use super::hosts::HostEntry;
 use kode_base::paths::AbsPath;
 
@@ -217,6 +216,23 @@ pub struct RestoredPath {
     pub path: PathBuf,
     /// Where what the command had put there is now, if it had.
     pub set_aside: Option<PathBuf>,
+}
+
+/// A file or folder that was set aside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QuarantinedFile {
+    /// Where it was.
+    pub path: PathBuf,
+    /// Where it is now.
+    pub kept: PathBuf,
+    /// The program that obeys it, for people: "git", "the editor".
+    pub obeyed_by: String,
+    /// Whether it is complete and can be put back.
+    pub is_complete: bool,
+    /// Without a sandbox no file is set aside.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) never: super::absent::Never,
 }
 
 /// The outcome of guarded files.

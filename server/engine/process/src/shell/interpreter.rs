@@ -35,16 +35,19 @@ pub(super) const MISSING: &str = if cfg!(windows) {
 pub(super) const PWD: &str = if cfg!(windows) { "pwd -W" } else { "pwd" };
 
 /// The shells there are, the preferred one first.
-pub(super) fn shells() -> Vec<PathBuf> {
-    if cfg!(windows) {
-        let machine = WindowsMachine {
-            variable: &|name| programs::variable(name),
-            path: &programs::searched(),
-            is_file: &|path| path.is_file(),
-        };
-        return machine.bash().into_iter().collect();
-    }
-    UNIX.iter().filter_map(|shell| programs::find(shell).ok()).collect()
+pub(super) fn shells() -> impl Iterator<Item = PathBuf> {
+    let of_windows = if cfg!(windows) { git_bash() } else { None };
+    let of_unix: &[&str] = if cfg!(windows) { &[] } else { &UNIX };
+    of_windows.into_iter().chain(of_unix.iter().filter_map(|shell| programs::find(shell).ok()))
+}
+
+fn git_bash() -> Option<PathBuf> {
+    let machine = WindowsMachine {
+        variable: &programs::variable,
+        path: &programs::searched(),
+        is_file: &Path::is_file,
+    };
+    machine.bash()
 }
 
 /// The facts about a machine that decide where bash is.

@@ -185,6 +185,17 @@ impl Workspace {
     /// # Errors
     /// [`PathError`] for an empty path, one with a NUL, and URIs that name neither a file nor an open document.
     pub fn resolve(&self, path: &str) -> Result<Target, PathError> {
+        let target = self.resolve_text(path)?;
+        if let (true, Target::File(file)) = (cfg!(windows), &target) {
+            // The folder itself has the name that the editor gave it.
+            let below = file.as_path().strip_prefix(self.cwd()).unwrap_or(file.as_path());
+            windows_names::check(&below.to_string_lossy())
+                .map_err(|refusal| PathError(refusal.to_string()))?;
+        }
+        Ok(target)
+    }
+
+    fn resolve_text(&self, path: &str) -> Result<Target, PathError> {
         if path.is_empty() {
             return Err(PathError("the path is empty".to_owned()));
         }
@@ -201,10 +212,6 @@ impl Workspace {
         }
         if is_uri {
             return Err(PathError(format!("`{path}` is neither a file nor an open document")));
-        }
-        if cfg!(windows) {
-            let below = path.strip_prefix("~/").unwrap_or(path);
-            windows_names::check(below).map_err(|refusal| PathError(refusal.to_string()))?;
         }
         if path == "~" || path.starts_with("~/") {
             let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());

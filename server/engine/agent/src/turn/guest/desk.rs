@@ -3,7 +3,7 @@
 //! Rule: each request and each reported action is a call in the transcript of the sub-agent. A call that was carried out here says
 //! so by its name; whatever a guest did itself has the name `Guest` and is marked as not ours.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -67,7 +67,7 @@ struct DeskState {
     /// The texts that the guest knows.
     bases: HashMap<Target, FileText>,
     /// The files that it has changed itself.
-    around: BTreeMap<Target, ()>,
+    around: BTreeSet<Target>,
 }
 
 /// A message while it arrives.
@@ -110,9 +110,9 @@ impl<'a> Desk<'a> {
     /// The names of all files that the guest has changed itself, with these as the last.
     pub(super) fn around(&self, last: Vec<Target>) -> Vec<String> {
         let mut state = lock(&self.state);
-        state.around.extend(last.into_iter().map(|target| (target, ())));
+        state.around.extend(last);
         let workspace = self.turn.conversation.workspace();
-        state.around.keys().map(|target| workspace.display(target)).collect()
+        state.around.iter().map(|target| workspace.display(target)).collect()
     }
 
     /// Adds a call to the transcript.
@@ -263,7 +263,7 @@ impl<'a> Desk<'a> {
         // An edit names its files; other changes are of something else.
         let own = changed.iter().filter(|target| paths.is_empty() || paths.contains(target));
         let names: Vec<String> = own.map(|target| workspace.display(target)).collect();
-        lock(&self.state).around.extend(changed.into_iter().map(|target| (target, ())));
+        lock(&self.state).around.extend(changed);
         self.end(&known, &names, None);
     }
 

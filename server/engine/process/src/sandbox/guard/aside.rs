@@ -24,6 +24,8 @@ use rustix::fs::{
 use serde::{Deserialize, Serialize};
 
 use kode_base::paths::real_path;
+
+use crate::sandbox::policy::QuarantinedFile;
 use kode_base::{beneath, private};
 
 /// The folder for them in the product's state.
@@ -52,20 +54,6 @@ const MAX_SHOWN: u64 = 1_200;
 /// How many files of a folder are named.
 const MAX_NAMED: usize = 12;
 const PRIVATE: u32 = 0o700;
-
-/// A file or folder that was set aside.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct QuarantinedFile {
-    /// Where it was.
-    pub path: PathBuf,
-    /// Where it is now.
-    pub kept: PathBuf,
-    /// The program that obeys it, for people: "git", "the editor".
-    pub obeyed_by: String,
-    /// Whether it is complete and can be put back.
-    pub is_complete: bool,
-}
 
 /// The folder that such files are kept in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use kode_base::steering;
 
-use super::aside::{Quarantine, QuarantinedFile};
+use super::aside::Quarantine;
 use super::repository::{is_harmless, is_passing, worktree_of};
 use super::restore::put_link_back;
 use super::survey::{GuardSurvey, GuardedPath};
 use crate::git_obeys::folders::pointed_to;
-use crate::sandbox::RestoredPath;
+use crate::sandbox::{QuarantinedFile, RestoredPath};
 
 /// The actions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
