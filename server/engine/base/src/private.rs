@@ -94,14 +94,14 @@ mod tests {
         assert_eq!(create_folder(&deep.join("c")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         file_options().write(true).create_new(true).open(&file).unwrap();
         for path in [&base.path().join("a"), &deep, &deep.join("c")] {
-            assert_eq!(mode(path), FOLDER, "{}", path.display());
+            assert_eq!(mode(path), 0o700, "{}", path.display());
         }
-        assert_eq!(mode(&file), FILE);
+        assert_eq!(mode(&file), 0o600);
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         fs::set_permissions(&deep, fs::Permissions::from_mode(0o755)).unwrap();
         restrict_file(&file).unwrap();
         restrict_folder(&deep).unwrap();
-        assert_eq!((mode(&file), mode(&deep)), (FILE, FOLDER));
+        assert_eq!((mode(&file), mode(&deep)), (0o600, 0o700));
         assert!(restrict_file(&base.path().join("gone")).is_err());
     }
 }
