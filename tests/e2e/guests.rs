@@ -345,15 +345,16 @@ fn guests_that_do_not_speak_the_protocol_or_are_not_signed_in_say_so() {
 #[test]
 fn a_guest_gets_no_key_unless_the_user_hands_it_over_by_name() {
     let house = House::with(
-        json!({ "steps": [{ "environment": "ANTHROPIC_API_KEY" }, { "environment": "MINE" }, { "environment": "PATH" }] }),
+        json!({ "steps": [{ "environment": "ANTHROPIC_API_KEY" }, { "environment": "MINE" }, { "environment": "COPY" }, { "environment": "PATH" }] }),
         "  env: { MINE: \"${ANTHROPIC_API_KEY}\" }\n",
     );
-    let client = house.open_as(&[("ANTHROPIC_API_KEY", "sk-secret")]);
+    let client = house.open_as(&[("ANTHROPIC_API_KEY", "sk-secret"), ("COPY", "sk-secret")]);
     accepting(&client).run("go");
     let value = |name: &str| {
         house.log().into_iter().find(|entry| entry["variable"] == name).unwrap()["value"].clone()
     };
     assert_eq!((value("ANTHROPIC_API_KEY"), value("MINE")), (Value::Null, json!("sk-secret")));
+    assert_eq!(value("COPY"), Value::Null, "the same key under another name");
     assert!(value("PATH").is_string());
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kode_e2e::{AcpClient, Client, Offer, Project, Reply, Script, Typing, call, say, step};
+use kode_e2e::{AcpClient, Client, LIMIT, Offer, Project, Reply, Script, Typing, call, say, step};
 use serde_json::{Value, json};
 
 use super::{of_kind, project};
@@ -162,6 +162,7 @@ fn an_offer_is_private_and_gone_with_its_server() {
     let hello =
         json!({ "jsonrpc": "2.0", "id": 0, "method": "hello", "params": { "version": 1, "token": "guess" } });
     std::io::Write::write_all(&mut stranger, format!("{hello}\n").as_bytes()).unwrap();
+    stranger.set_read_timeout(Some(LIMIT)).unwrap();
     let mut said = String::new();
     std::io::Read::read_to_string(&mut stranger, &mut said).unwrap();
     assert_eq!(said, "");
