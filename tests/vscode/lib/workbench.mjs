@@ -385,12 +385,12 @@ export class Window {
         }, this.path(file));
     }
 
-    /** The id of the server's process. */
+    /** The id of the server's process. By its program's name: the paths of the editor's own servers may contain ours. */
     async serverPid() {
         const pid = await this.run(() => process.pid);
-        const children = execFileSync("ps", ["-o", "pid=,args=", "--ppid", String(pid)], { encoding: "utf8" });
-        const line = children.split("\n").find((child) => /kode-ls(?!.*defunct)/.test(child));
-        return line ? Number(line.trim().split(/\s+/)[0]) : undefined;
+        const children = execFileSync("ps", ["-o", "pid=,comm=", "--ppid", String(pid)], { encoding: "utf8" });
+        const pids = children.split("\n").flatMap((child) => /^\s*(\d+) kode-ls$/.exec(child)?.[1] ?? []);
+        return pids.length > 0 ? Number(pids[0]) : undefined;
     }
 
     async shot(name) {
