@@ -4,6 +4,7 @@
 
 mod files;
 mod handshake;
+#[cfg(unix)]
 mod pairing;
 mod permissions;
 mod registry;

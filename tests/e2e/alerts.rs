@@ -105,6 +105,7 @@ fn a_client_that_offers_the_bell_rings_it() {
     assert_eq!(bell["params"], json!({ "sessionId": session.id, "reason": "ended" }));
 }
 
+#[cfg(unix)]
 #[test]
 fn the_desktop_is_notified_by_a_program_outside_of_what_the_agent_may_write() {
     let script = Script::default().otherwise([say("Done.")]);

@@ -5,6 +5,7 @@
 
 mod command_line;
 mod corpus;
+#[cfg(unix)]
 mod explained;
 mod ignored;
 mod running;

@@ -4,10 +4,13 @@
 
 mod editor;
 mod faults;
+#[cfg(unix)]
 mod moves;
 mod proposals;
+#[cfg(unix)]
 mod real;
 mod review;
+#[cfg(unix)]
 mod wrap;
 
 use std::fs;

@@ -1,7 +1,8 @@
 //! The end-to-end tests: one binary, one module for each side of the program.
 //!
 //! Rule: every test has its own project, server and model, so that all may run side by side; a test waits for what
-//! the program says, never for a time.
+//! the program says, never for a time. What needs Unix itself (its shell, links, modes, signals), or reads only the sources of
+//! this project, is left out on Windows; `tests/cross/left-out-on-windows` lists it with the reasons.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 
@@ -9,10 +10,12 @@ mod acp;
 mod agents;
 mod alerts;
 mod asides;
+#[cfg(unix)]
 mod background;
 mod behaviors;
 mod catalogue;
 mod chat;
+#[cfg(unix)]
 mod checkpoints;
 mod client_tools;
 mod coediting;
@@ -22,25 +25,34 @@ mod config;
 mod context;
 mod crash;
 mod dialects;
+#[cfg(unix)]
 mod documentation;
 mod faults;
 mod gate;
 mod goals;
 mod guests;
+#[cfg(unix)]
 mod harness;
+#[cfg(unix)]
 mod headers;
 mod headless;
+#[cfg(unix)]
 mod hooks;
+#[cfg(unix)]
 mod hostile;
 mod hunks;
 mod input;
 mod languages;
+#[cfg(unix)]
 mod layers;
 mod local;
 mod mcp;
 mod models;
+#[cfg(unix)]
 mod names;
+#[cfg(unix)]
 mod newcomer;
+#[cfg(unix)]
 mod outliving;
 mod paging;
 mod panel;
@@ -53,15 +65,20 @@ mod prompts;
 mod providers;
 mod questions;
 mod queue;
+#[cfg(unix)]
 mod red_team;
+#[cfg(unix)]
 mod repository;
 mod resume;
 mod review;
+#[cfg(unix)]
 mod sandbox;
+#[cfg(unix)]
 mod sandbox_profiles;
 mod schedules;
 mod session_worktrees;
 mod sessions;
+#[cfg(unix)]
 mod source;
 mod steering;
 mod styles;
@@ -75,5 +92,7 @@ mod trust;
 mod turn;
 mod two_servers;
 mod typing;
+#[cfg(unix)]
 mod voice;
+#[cfg(unix)]
 mod worktrees;

@@ -1,5 +1,6 @@
 //! MCP servers: those that others wrote, in all forms of the wire, and one that misbehaves in every way there is.
 
+#[cfg(unix)]
 mod auth;
 mod changes;
 mod faults;

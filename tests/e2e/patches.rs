@@ -3,7 +3,6 @@
 //! Rule: after every undo and restore the files are compared by bytes and mode with what they were before the patch.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use kode_e2e::{Client, Offer, Project, Script, Typing, call, say};
 use serde_json::{Value, json};
@@ -28,11 +27,22 @@ const PATCH: &str = "*** Begin Patch
 
 const NAMES: [&str; 5] = ["new/made.txt", "open.txt", "tool.sh", "bin/tool.sh", "doomed.txt"];
 
+#[cfg(unix)]
+fn mode(facts: &fs::Metadata) -> u32 {
+    std::os::unix::fs::PermissionsExt::mode(&facts.permissions()) & 0o777
+}
+
+/// The one bit of a mode that other systems have.
+#[cfg(not(unix))]
+fn mode(facts: &fs::Metadata) -> u32 {
+    facts.permissions().readonly().into()
+}
+
 /// The bytes and the mode of the files that the patch touches; `None` for one that is not there.
 fn files(project: &Project) -> Vec<Option<(String, u32)>> {
     let file = |name| {
-        let mode = fs::metadata(project.path(name)).ok()?.permissions().mode() & 0o777;
-        Some((project.read(name), mode))
+        let facts = fs::metadata(project.path(name)).ok()?;
+        Some((project.read(name), mode(&facts)))
     };
     NAMES.map(file).into()
 }
@@ -47,7 +57,9 @@ fn script(patch: &str) -> Script {
 fn project(patch: &str) -> Project {
     let project = Project::new(&script(patch));
     project.write("open.txt", OPEN).write("tool.sh", "#!/bin/sh\necho old\n").write("doomed.txt", "doomed\n");
-    fs::set_permissions(project.path("tool.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    #[cfg(unix)]
+    fs::set_permissions(project.path("tool.sh"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
     project
 }
 

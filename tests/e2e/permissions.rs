@@ -214,6 +214,7 @@ fn every_prompt_of_an_answer_is_asked_and_a_refused_one_does_not_stop_the_next()
     assert!(results[0].1 && !results[1].1 && results[1].0.contains("allowed"), "{results:?}");
 }
 
+#[cfg(unix)]
 #[test]
 fn links_and_further_folders_are_judged_by_where_they_lead() {
     let read = |path: &str| call("Read", json!({ "file_path": path }));

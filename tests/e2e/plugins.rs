@@ -370,6 +370,7 @@ fn a_plugin_that_is_no_longer_what_was_installed_is_switched_off_until_it_is_ins
     assert_eq!(street.noted(), 1);
 }
 
+#[cfg(unix)]
 #[test]
 fn an_update_that_fails_leaves_what_is_installed() {
     let street = Street::new();
@@ -450,6 +451,7 @@ fn a_plugin_without_a_manifest_is_what_its_marketplace_says() {
     assert!(prompt_sent(&street).contains("Extra work."));
 }
 
+#[cfg(unix)]
 #[test]
 fn a_marketplace_from_elsewhere_has_no_say_about_this_machine() {
     let street = Street::new();

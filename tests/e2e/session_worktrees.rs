@@ -249,6 +249,7 @@ fn a_run_in_a_script_leaves_its_work_in_a_worktree_and_continues_there() {
     assert!(results[0].0.contains("new"), "{results:?}");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_merge_follows_no_link_out_of_the_workspace() {
     let line = "rm sub && mkdir sub && echo new > sub/key && echo new > c.txt";

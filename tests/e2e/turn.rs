@@ -1,7 +1,6 @@
 //! A turn from prompt to answer: what the model is sent, what the editor is sent, what the client is notified.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use kode_e2e::{Project, Script, Session, call, results_of, say, step, text_of};
@@ -136,8 +135,11 @@ fn events_come_in_order_and_without_gaps() {
     assert_eq!((&snapshot["state"], &snapshot["pendingPermissions"]), (&json!("READY"), &json!([])));
 }
 
+#[cfg(unix)]
 #[test]
 fn the_journal_is_readable_by_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+
     let project = Project::new(&Script::new([say("Hello.")]));
     let client = project.open();
     client.session().run("hi");

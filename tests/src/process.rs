@@ -4,18 +4,18 @@
 //! process group of its own; dropping the handle ends that group and nothing else.
 
 use std::io::{Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
-use rustix::process::{Pid, Signal, kill_process_group};
-
 use crate::{LIMIT, binary};
 
 /// Names the log level of the program under test, and has its log printed by the test.
 pub(crate) const LOG_VARIABLE: &str = "KODE_E2E_LOG";
+
+/// A home folder that is not there.
+const NO_HOME: &str = if cfg!(windows) { "C:\\nonexistent" } else { "/nonexistent" };
 
 /// Settings of the surroundings that no test may depend on.
 const REMOVED: [&str; 21] = [
@@ -93,7 +93,13 @@ impl Process {
             command.env("KODE_LS_LOG", level);
         }
         // No user's settings count here; a test that wants some says where they are.
-        command.env("HOME", "/nonexistent").envs(environment.iter().copied()).process_group(0);
+        command.env("HOME", NO_HOME).envs(environment.iter().copied());
+        if cfg!(windows) {
+            // The system's own name of it.
+            let home = environment.iter().rev().find(|(name, _)| *name == "HOME");
+            command.env("USERPROFILE", home.map_or(NO_HOME, |(_, home)| home));
+        }
+        group::lead(&mut command);
         let child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", program.display()));
         Self { child, ended: None }
     }
@@ -120,13 +126,13 @@ impl Process {
         if let Some(status) = self.ended {
             return code(status);
         }
-        let pid = self.pid();
+        let pid = self.child.id();
         let (done, ended) = mpsc::channel::<()>();
         // `wait` has no limit of its own: a watcher kills the group when the limit is over.
         let watcher = thread::spawn(move || {
             let late = ended.recv_timeout(LIMIT).is_err_and(|error| error == mpsc::RecvTimeoutError::Timeout);
             if late {
-                let _ = kill_process_group(pid, Signal::KILL);
+                group::kill(pid);
             }
             late
         });
@@ -136,16 +142,12 @@ impl Process {
         assert!(!watcher.join().expect("the watcher does not panic"), "{what}: did not end within {LIMIT:?}");
         code(status)
     }
-
-    fn pid(&self) -> Pid {
-        Pid::from_child(&self.child)
-    }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            let _ = kill_process_group(self.pid(), Signal::KILL);
+            group::kill(self.child.id());
             let _ = self.child.wait();
         }
     }
@@ -194,6 +196,47 @@ fn read_all(mut stream: impl Read) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+#[cfg(unix)]
 fn code(status: ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
+}
+
+#[cfg(windows)]
+fn code(status: ExitStatus) -> i32 {
+    status.code().expect("a process that has ended has a code")
+}
+
+#[cfg(unix)]
+mod group {
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    use rustix::process::{Pid, Signal, kill_process_group};
+
+    /// Has the process lead a group of its own.
+    pub(super) fn lead(command: &mut Command) {
+        command.process_group(0);
+    }
+
+    /// Kills the group; fails only when it has ended by itself.
+    pub(super) fn kill(leader: u32) {
+        let _ = Pid::from_raw(leader.cast_signed()).map(|leader| kill_process_group(leader, Signal::KILL));
+    }
+}
+
+#[cfg(windows)]
+mod group {
+    use std::process::{Command, Stdio};
+
+    /// Processes need no group here: the system's own program finds those that a process started.
+    pub(super) fn lead(_: &mut Command) {}
+
+    /// Kills the process and those that it started; fails only when it has ended by itself.
+    pub(super) fn kill(leader: u32) {
+        let mut command = Command::new("taskkill");
+        command.args(["/F", "/T", "/PID", &leader.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
+        let _ = command.status();
+    }
 }

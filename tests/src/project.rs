@@ -14,6 +14,13 @@ use crate::model::ScriptedModel;
 use crate::process::{Output, run};
 use crate::script::Script;
 
+/// The folder with all links followed, as editors name it: on Windows without the prefix for long paths.
+fn real(folder: &Path) -> PathBuf {
+    let real = folder.canonicalize().expect("it exists");
+    let short = real.to_str().and_then(|text| text.strip_prefix(r"\\?\"));
+    short.map_or_else(|| real.clone(), PathBuf::from)
+}
+
 /// Keeps the folders of projects, with workspace, state folder and journals, and prints their paths.
 const KEEP_VARIABLE: &str = "KODE_E2E_KEEP";
 
@@ -37,7 +44,7 @@ impl Project {
             folder.disable_cleanup(true);
             show_kept(folder.path());
         }
-        let root = folder.path().canonicalize().expect("it exists");
+        let root = real(folder.path());
         fs::create_dir(root.join("workspace")).expect("it is ours");
         let model = ScriptedModel::start(script, &root.join("script.json"));
         Self { model, root, _folder: folder }

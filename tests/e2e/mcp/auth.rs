@@ -127,6 +127,7 @@ fn say_yes(page: &str) -> String {
     said
 }
 
+#[cfg(unix)]
 #[test]
 fn who_signs_in_in_the_browser_has_the_tools_and_the_token_is_kept_for_them_alone() {
     let base = serve();

@@ -26,6 +26,7 @@ pub mod identity;
 pub mod ids;
 pub mod mask;
 pub mod mode;
+pub mod path_style;
 pub mod paths;
 pub mod private;
 pub mod proposed;

@@ -111,6 +111,13 @@ impl fmt::Display for AbsPath {
     }
 }
 
+/// A relative path as text for people, models, patterns and git: with `/` between its names on every system.
+#[must_use]
+pub fn slashed(relative: &Path) -> String {
+    let names: Vec<_> = relative.components().map(|name| name.as_os_str().to_string_lossy()).collect();
+    names.join("/")
+}
+
 /// A name or path on one line. Line ends, other control characters and characters that turn the direction of writing are
 /// escaped, so that no name can pass for another or for lines of its own.
 #[must_use]

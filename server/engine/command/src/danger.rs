@@ -2,11 +2,14 @@
 //!
 //! Rule: judged by the program a command really names, never by text; a word in a message is only a word.
 
+mod windows;
+
 use super::lexer::RawWord;
 use super::reader::{RawCommand, ScriptNode, ShellScript, WordRole, read};
 use super::wrappers::{is_shell, program};
 use super::{CommandWord, FileAccess, FileTouch, SimpleCommand, TouchedPath};
 use crate::place::WorkingFolder;
+use kode_base::path_style::PathStyle;
 
 const FETCHERS: [&str; 2] = ["curl", "wget"];
 /// Folders right below the root that a system does not live without.
@@ -67,10 +70,11 @@ pub(super) fn of_command(
 ) -> Vec<String> {
     let mut found = Vec::new();
     let Some((named, arguments)) = argv.split_first() else { return found };
-    // A file system can ignore case: `RM` is `rm` there.
-    let name = program(named).to_ascii_lowercase();
+    // A file system can ignore case, and a Linux beside Windows starts its programs: `RM` and `rm.exe` are `rm` there.
+    let name = PathStyle::Windows.program_name(&named.text).to_ascii_lowercase();
     let name = name.as_str();
     found.extend(raises_rights(name, arguments));
+    found.extend(windows::of_command(named, arguments));
     let has = |wanted: &[&str]| arguments.iter().any(|word| wanted.contains(&word.text.as_str()));
     match name {
         "sudo" | "doas" | "su" | "pkexec" | "run0" => {
@@ -238,7 +242,8 @@ fn is_precious(word: &CommandWord, place: &WorkingFolder) -> bool {
             || user.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
                 && !user.starts_with('-')
     });
-    if user || matches!(ends, "$HOME" | "${HOME}") || is_root(word, place) {
+    if user || matches!(ends, "$HOME" | "${HOME}") || is_root(word, place) || windows::is_precious(&word.text)
+    {
         return true;
     }
     // `*` and `.` mean the folder the command runs in.
@@ -342,7 +347,7 @@ pub(super) fn loop_values(text: &str, script: &ShellScript) -> Vec<String> {
 /// Whether a shell or `eval` is given what a substitution fetches.
 pub(super) fn fetches_a_script(command: &RawCommand) -> bool {
     let runs = |word: &RawWord| {
-        let name = word.text.rsplit('/').next().unwrap_or_default();
+        let name = PathStyle::HERE.program_name(&word.text);
         is_shell(name) || matches!(name, "eval" | "source" | ".")
     };
     command.words.iter().take(3).any(runs) && command.words.iter().any(|word| fetches(&word.scripts))
@@ -354,7 +359,7 @@ fn starts_with_fetcher(node: &ScriptNode) -> bool {
             .words
             .iter()
             .take(3)
-            .any(|word| FETCHERS.contains(&word.text.rsplit('/').next().unwrap_or_default())),
+            .any(|word| FETCHERS.contains(&PathStyle::HERE.program_name(&word.text))),
         ScriptNode::Pipeline { elements, .. } => elements.iter().any(starts_with_fetcher),
         ScriptNode::Compound { body, .. } => body.iter().any(|(node, _)| starts_with_fetcher(node)),
     }

@@ -10,6 +10,7 @@ use super::effects::is_safe;
 use super::lexer::{PROCESS, RawWord, SUBSTITUTION, word};
 use super::wrappers::program;
 use super::{Analysis, CommandWord, SimpleCommand, Unknown};
+use kode_base::path_style::PathStyle;
 
 /// The commands a rule refers to.
 ///
@@ -284,7 +285,7 @@ impl CommandPattern {
         for (at, word) in words.enumerate() {
             let word: String = word.iter().filter_map(|piece| piece.char()).collect();
             let found = match at {
-                0 => after_name(rest, word.rsplit('/').next().unwrap_or_default()),
+                0 => after_name(rest, PathStyle::HERE.program_name(&word)),
                 _ => rest.split_once(word.as_str()).map(|(_, after)| after),
             };
             match found {

@@ -5,6 +5,7 @@
 use std::path::{Component, Path};
 
 use crate::{CommandWord, TouchedPath};
+use kode_base::path_style::PathStyle;
 use kode_base::paths::AbsPath;
 
 /// A folder that commands run in.
@@ -38,8 +39,10 @@ pub(crate) fn destination(argv: &[CommandWord], place: &WorkingFolder) -> Workin
     let only_up = std::path::Path::new(text)
         .components()
         .all(|part| matches!(part, std::path::Component::ParentDir | std::path::Component::CurDir));
-    let root = text.starts_with('/').then(|| kode_base::paths::AbsPath::new("/").ok()).flatten();
-    let directory = place.directory.clone().or(root).map(|directory| directory.join(text));
+    let Some(path) = PathStyle::HERE.path_of_bash(text) else { return WorkingFolder::NOWHERE };
+    let absolute = AbsPath::new(path.as_ref()).ok();
+    let directory =
+        absolute.or_else(|| place.directory.as_ref().map(|directory| directory.join(path.as_ref())));
     WorkingFolder { directory, by_name: place.by_name || !only_up }
 }
 
@@ -57,12 +60,8 @@ pub(crate) fn known(word: &CommandWord, place: &WorkingFolder) -> Option<Touched
     if !word.literal || word.text.is_empty() {
         return None;
     }
-    let path = Path::new(&word.text);
-    let directory = match &place.directory {
-        Some(directory) => directory.clone(),
-        None if path.is_absolute() => kode_base::paths::AbsPath::new("/").ok()?,
-        None => return None,
-    };
+    let path = PathStyle::HERE.path_of_bash(&word.text)?;
+    let path = Path::new(path.as_ref());
     // `link/..` is the parent of what the link leads to, and not what the text says.
     let mut by_name = !path.is_absolute() && place.by_name;
     for component in path.components() {
@@ -72,5 +71,6 @@ pub(crate) fn known(word: &CommandWord, place: &WorkingFolder) -> Option<Touched
             Component::ParentDir | Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
         }
     }
-    Some(TouchedPath::Known(directory.join(path)))
+    let absolute = AbsPath::new(path).ok();
+    absolute.or_else(|| Some(place.directory.as_ref()?.join(path))).map(TouchedPath::Known)
 }

@@ -7,5 +7,5 @@ mod differential;
 mod properties;
 mod risks;
 mod rules;
-mod tables;
+pub(crate) mod tables;
 mod touched;

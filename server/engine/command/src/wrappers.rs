@@ -6,6 +6,7 @@
 use super::lexer::word;
 use super::reader::{is_assignment, is_variable};
 use super::{CommandWord, VariableAssignment};
+use kode_base::path_style::PathStyle;
 
 /// The command of a wrapper.
 #[derive(Debug)]
@@ -172,9 +173,9 @@ const PROGRAM_VARIABLES: [&str; 13] = [
     "PROMPT_COMMAND",
 ];
 
-/// The program's name without its folder.
+/// The program's name without its folder, and without its end on Windows.
 pub(super) fn program(word: &CommandWord) -> &str {
-    word.text.rsplit('/').next().unwrap_or(&word.text)
+    PathStyle::HERE.program_name(&word.text)
 }
 
 /// Whether this is the name of a shell.

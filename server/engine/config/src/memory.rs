@@ -14,7 +14,7 @@ use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use sha2::{Digest, Sha256};
 
 use crate::extension::places::{MANAGED, user_folders};
-use kode_base::paths::{AbsPath, real_path};
+use kode_base::paths::{AbsPath, real_path, slashed};
 use kode_base::{encoding, regular};
 use rules::InstructionRule;
 use text::{cut_at_line, imports, is_only_imports, without_comments};
@@ -468,7 +468,7 @@ impl<'a> Loader<'a> {
     fn shown(&self, path: &AbsPath) -> String {
         let beneath = |folder: &AbsPath| {
             let path = path.as_path().strip_prefix(folder.as_path()).ok()?;
-            Some(path.display().to_string())
+            Some(slashed(path))
         };
         let shown = beneath(&self.places.cwd)
             .or_else(|| self.places.home.as_ref().and_then(beneath).map(|path| format!("~/{path}")))

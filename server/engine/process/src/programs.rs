@@ -12,6 +12,7 @@ use std::sync::LazyLock;
 
 use parking_lot::RwLock;
 
+use crate::shell::interpreter::{self, MISSING_GIT_BASH};
 use kode_base::paths::{AbsPath, real_path};
 
 /// Folders of the system, whatever `PATH` says.
@@ -30,6 +31,9 @@ const SHARED: [&str; 0] = [];
 #[cfg(windows)]
 const ENDS: [&str; 4] = [".exe", ".com", ".cmd", ".bat"];
 
+/// The names of the shell that hooks, helpers and settings begin with.
+const SHELLS: [&str; 2] = ["bash", "sh"];
+
 /// The known programs.
 #[derive(Debug, Default)]
 struct ProgramTable {
@@ -46,6 +50,9 @@ pub enum ProgramError {
     /// It is nowhere.
     #[error("`{0}` is in no folder of PATH")]
     Nowhere(String),
+    /// It is the shell of another system.
+    #[error("`{0}` was not found: {MISSING_GIT_BASH}")]
+    NoShell(String),
     /// It is where the agent may have put it.
     #[error(
         "`{name}` is only in {folder}, which the agent may write in; name it by its path to use it from there"
@@ -75,13 +82,17 @@ pub fn exclude<'p>(folders: impl IntoIterator<Item = &'p AbsPath>) {
     found.retain(|_, program| !is_writable(program, writable));
 }
 
-/// The program of that name; a name with a slash in it is a path and stays what it is.
+/// The program of that name; a name with a slash in it is a path and stays what it is. On Windows, both names of the shell mean
+/// the one that runs commands.
 ///
 /// # Errors
 /// [`ProgramError`].
 pub fn find(name: &str) -> Result<PathBuf, ProgramError> {
     if is_path(name.as_bytes()) {
         return Ok(PathBuf::from(name));
+    }
+    if cfg!(windows) && SHELLS.contains(&name) {
+        return interpreter::git_bash().ok_or_else(|| ProgramError::NoShell(name.to_owned()));
     }
     if let Some(found) = KNOWN.read().found.get(name)
         && is_program(found)

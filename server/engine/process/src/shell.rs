@@ -12,7 +12,7 @@
 pub mod error_output;
 mod foreground;
 pub mod helper;
-mod interpreter;
+pub(crate) mod interpreter;
 mod output;
 pub mod piped;
 mod process;
@@ -540,7 +540,7 @@ fn prepare(
 /// A trap sees `exit` and failures too. The command goes through `eval` so that the line numbers in its error
 /// messages are its own and nothing of this script is ever quoted in them.
 fn reporting_script(report: &str) -> String {
-    let trap = format!("{{ set +vx; command {} >|{}; }} 2>/dev/null", interpreter::PWD, quoted(report));
+    let trap = format!("{{ set +vx; {} >|{}; }} 2>/dev/null", interpreter::PWD, quoted(report));
     format!("trap {} EXIT; command_line=$1; set --; eval \"$command_line\"", quoted(&trap))
 }
 

@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::walk::{OpenFiles, SearchAnchor, SearchWatch, no_such_place, run_search, walk};
 use kode_base::call::{Exposure, ReadCheck, ToolError, ToolErrorKind, ToolKind, Touch};
-use kode_base::paths::{AbsPath, Target};
+use kode_base::paths::{AbsPath, Target, slashed};
 use kode_text::document::DocumentSnapshot;
 use kode_text::workspace::Workspace;
 use kode_tool::names::LS;
@@ -386,7 +386,7 @@ fn report(folder: &AbsPath, listing: &FolderListing) -> ToolOutput {
                 EntryKind::File => "file",
                 EntryKind::Link(_) => "link",
             };
-            json!({ "path": entry.path.to_string_lossy(), "kind": kind, "size": entry.size, "mode": entry.mode.trim() })
+            json!({ "path": slashed(&entry.path), "kind": kind, "size": entry.size, "mode": entry.mode.trim() })
         })
         .collect();
     ToolOutput {

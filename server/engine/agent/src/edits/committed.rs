@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::edits::EditBook;
 use crate::edits::Edits;
-use kode_base::paths::{AbsPath, Target};
+use kode_base::paths::{AbsPath, Target, slashed};
 use kode_base::{blocking, regular};
 use kode_journal::BlobId;
 use kode_process::outcome::Exit;
@@ -162,7 +162,8 @@ impl CommitCandidate {
     fn of(target: Target, file: FileOnDisk) -> Option<(AbsPath, Self)> {
         let FileOnDisk { real, bytes, text } = file;
         let top = repository(&real.parent()?)?.top;
-        let name = real.as_path().strip_prefix(top.as_path()).ok()?.to_str()?.to_owned();
+        let relative = real.as_path().strip_prefix(top.as_path()).ok().filter(|name| name.to_str().is_some());
+        let name = slashed(relative?);
         (!name.contains(char::is_control)).then_some((top, Self { target, name, file: bytes, text }))
     }
 

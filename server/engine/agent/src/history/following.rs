@@ -27,7 +27,7 @@ use crate::state::replay::Replay;
 use crate::state::spending::Spending;
 use kode_base::blocking;
 use kode_base::ids::{AgentId, ItemId, SessionId};
-use kode_base::paths::{AbsPath, Target};
+use kode_base::paths::{AbsPath, Target, slashed};
 use kode_journal::growing::{Growth, JournalTail};
 use kode_journal::lease::{Lease, SessionWriter};
 use kode_journal::{Blobs, LineStamp, Shelf};
@@ -243,7 +243,7 @@ impl FollowedSession {
     pub fn display(&self, target: &Target) -> String {
         let cwd = self.cwd();
         let relative = target.file().and_then(|file| file.as_path().strip_prefix(cwd.as_path()).ok());
-        relative.map_or_else(|| target.to_string(), |relative| relative.display().to_string())
+        relative.map_or_else(|| target.to_string(), slashed)
     }
 
     /// The recorded usage of the session.

@@ -13,7 +13,7 @@ use ignore::WalkBuilder;
 use tokio::time::Instant;
 
 use kode_base::blocking;
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, slashed};
 use kode_base::vcs::is_vcs_folder;
 use kode_config::command::{BUILT_INS, BuiltInCommand, CommandEffect};
 use kode_config::extension::{Catalog, Extension, ExtensionKind};
@@ -293,8 +293,9 @@ fn list(roots: &[AbsPath], shows_ignored: bool, disabled: &[String]) -> Vec<Stri
 /// How a mention names a file: relative to the first folder, else whole.
 fn shown(path: &AbsPath, roots: &[AbsPath]) -> Option<String> {
     let relative = roots.first().and_then(|root| path.as_path().strip_prefix(root.as_path()).ok());
-    let text = relative.unwrap_or(path.as_path()).to_str()?;
-    (!text.contains(|char: char| char.is_control() || char == '"')).then(|| text.to_owned())
+    let whole = path.as_path().to_str()?;
+    let text = relative.map_or_else(|| whole.to_owned(), slashed);
+    (!text.contains(|char: char| char.is_control() || char == '"')).then_some(text)
 }
 
 /// The best files and folders for the typed text, open ones first.

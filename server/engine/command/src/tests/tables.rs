@@ -5,7 +5,7 @@
 use crate::{Analysis, CommandPattern, Effect, FileAccess, TouchedPath, analyse};
 use kode_base::paths::AbsPath;
 
-pub(super) fn at_work(line: &str) -> Analysis {
+pub(crate) fn at_work(line: &str) -> Analysis {
     analyse(line, &AbsPath::new("/w").unwrap())
 }
 

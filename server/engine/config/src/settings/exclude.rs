@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use kode_base::paths::AbsPath;
+use kode_base::paths::{AbsPath, slashed};
 
 /// The exclude list of a repository, below its `.git` folder.
 const LIST: &str = "info/exclude";
@@ -16,7 +16,8 @@ pub(super) fn exclude(file: &AbsPath) {
     let path = file.as_path();
     let Some(root) = path.ancestors().skip(1).find(|folder| folder.join(".git").exists()) else { return };
     let git = root.join(".git");
-    let Some(name) = path.strip_prefix(root).ok().and_then(Path::to_str).filter(|_| git.is_dir()) else {
+    let name = path.strip_prefix(root).ok().filter(|name| name.to_str().is_some());
+    let Some(name) = name.map(slashed).filter(|_| git.is_dir()) else {
         return;
     };
     if let Err(error) = add(&git.join(LIST), &format!("/{name}")) {

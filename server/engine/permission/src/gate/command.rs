@@ -13,6 +13,7 @@ use crate::rules::{Behavior, Commands, Order, PlacedRule};
 use crate::{GateDecision, Grant, Verdict};
 use kode_base::mask::masked_text;
 use kode_base::mode::{ActionClass, Mode, Stance};
+use kode_base::path_style::PathStyle;
 use kode_base::paths::{AbsPath, Target};
 use kode_command::{
     Analysis, Effect, FileAccess, FileTouch, PrintedContents, SimpleCommand, TouchedPath, analyse,
@@ -201,7 +202,7 @@ impl LineJudge<'_> {
     /// The objections to the files beneath a folder that is read, changed or deleted as a whole.
     fn beneath_held_back(&self, command: &SimpleCommand, touch: &FileTouch, folder: &AbsPath) -> Verdict {
         let nothing = Verdict::allowed("nothing beneath speaks against it");
-        let program = command.argv.first().map(|word| word.text.rsplit('/').next().unwrap_or_default());
+        let program = command.argv.first().map(|word| PathStyle::HERE.program_name(&word.text));
         let names_alone = program.is_some_and(|program| NAME_READERS.contains(&program));
         if !touch.recursive || names_alone || self.is_granted() || !folder.as_path().is_dir() {
             return nothing;
@@ -502,7 +503,7 @@ fn shows_hidden(command: &SimpleCommand) -> bool {
 
 /// Whether `grep` follows the links it finds beneath a folder.
 fn follows_links(command: &SimpleCommand) -> bool {
-    let name = command.argv.first().map(|word| word.text.rsplit('/').next().unwrap_or_default());
+    let name = command.argv.first().map(|word| PathStyle::HERE.program_name(&word.text));
     let follows = |text: &str| {
         text.starts_with("--dereference-r")
             || text.starts_with('-') && !text.starts_with("--") && text.contains('R')

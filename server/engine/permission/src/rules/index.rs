@@ -4,7 +4,6 @@
 //! to; allow covers the one reading that is documented, on both names.
 
 use std::collections::HashMap;
-use std::path::Component;
 
 use serde_json::Value;
 
@@ -15,6 +14,7 @@ use super::places::PathBases;
 use super::rule::{NamePattern, Specifier};
 use super::tree::{PathQuery, PathTree};
 use super::{Behavior, Commands, PlacedRule, RuleSubject, names};
+use kode_base::path_style::PathStyle;
 use kode_base::paths::{AbsPath, Target};
 
 /// The rules of one behavior. A rule is known by its number in the whole list, where the lowest wins.
@@ -148,7 +148,7 @@ impl RuleIndex {
         let literally = pattern.literally().filter(|_| !is_allow);
         for base in bases(pattern, self.behavior, placed.root.as_ref(), places) {
             let is_folded = !is_allow || base.as_ref().is_some_and(|base| (places.is_case_insensitive)(base));
-            let names = base.as_ref().map(names_of).unwrap_or_default();
+            let names = base.as_ref().map(super::path::names).unwrap_or_default();
             for PatternVariant { up, segments, cover } in pattern.variants().iter().chain(literally) {
                 let names = &names[..names.len().saturating_sub(*up)];
                 for (_, paths) in [(reads, &mut self.reads), (writes, &mut self.writes)]
@@ -290,18 +290,14 @@ impl Paths {
 
     fn find(&self, target: &Target, has_contents: bool, behavior: Behavior) -> Option<usize> {
         let Target::File(path) = target else { return self.all };
-        let components: Vec<_> = path
-            .as_path()
-            .components()
-            .filter(|component| !matches!(component, Component::RootDir))
-            .map(|component| component.as_os_str().to_string_lossy())
-            .collect();
+        let text = path.as_path().to_string_lossy();
+        let names = PathStyle::HERE.names(&text);
         let is_text = path.as_path().to_str().is_some();
         // A name that is no text looks like others once it is made one, which must not allow it.
         if behavior == Behavior::Allow && !is_text {
             return self.all;
         }
-        let looked = PathQuery::new(components.iter().map(AsRef::as_ref).collect(), has_contents);
+        let looked = PathQuery::new(names.iter().map(AsRef::as_ref).collect(), has_contents);
         first([self.all, self.exact.find(&looked), self.folded.find(&looked)])
     }
 }
@@ -362,7 +358,7 @@ fn bases(
 pub(super) fn fixed(pattern: &PathPattern, root: Option<&AbsPath>, places: &PathBases<'_>) -> Vec<AbsPath> {
     let mut found = Vec::new();
     for base in bases(pattern, Behavior::Deny, root, places) {
-        let names = base.as_ref().map(names_of).unwrap_or_default();
+        let names = base.as_ref().map(super::path::names).unwrap_or_default();
         for PatternVariant { up, segments, cover: _ } in pattern.variants() {
             let path = segments.iter().map(|segment| match segment {
                 PathSegment::Name(name) => Some(name.as_str()),
@@ -370,19 +366,13 @@ pub(super) fn fixed(pattern: &PathPattern, root: Option<&AbsPath>, places: &Path
             });
             let above = names[..names.len().saturating_sub(*up)].iter().map(String::as_str).map(Some);
             let path = above.chain(path).collect::<Option<Vec<_>>>();
-            let path = path.filter(|path| !path.is_empty()).map(|path| format!("/{}", path.join("/")));
-            found.extend(path.and_then(|path| AbsPath::new(path).ok()));
+            let path = path.filter(|path| !path.is_empty()).map(|path| path.join("/"));
+            // A drive is the root of its own path.
+            let paths = path.map(|path| [format!("/{path}"), path]);
+            found.extend(paths.into_iter().flatten().find_map(|path| AbsPath::new(path).ok()));
         }
     }
     found
-}
-
-fn names_of(path: &AbsPath) -> Vec<String> {
-    path.as_path()
-        .components()
-        .filter(|component| !matches!(component, Component::RootDir))
-        .map(|component| component.as_os_str().to_string_lossy().into_owned())
-        .collect()
 }
 
 /// Whether any text in a value holds: the value itself, or one in its lists and objects.

@@ -3,10 +3,12 @@
 //! Rule: printing a pattern and reading it again gives the same pattern, and a text that could be treated as a pattern but
 //! would match nothing is an error with what to write instead.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use super::glob::{BadGlob, Brackets, NameGlob};
+use kode_base::path_style::{PathStyle, is_drive};
 use kode_base::paths::AbsPath;
 
 /// Into how many patterns the braces of one may unfold.
@@ -16,7 +18,8 @@ const MAX_LENGTH: usize = 4096;
 
 /// A pattern of paths.
 ///
-/// `//x` is `x` at the root of the file system, `~/x` in the home folder, `/x` in the folder the settings file belongs
+/// `//x` is `x` at the root of the file system, which has the drives of Windows as its folders (`//C:/x`, or `C:/x` for short),
+/// `~/x` in the home folder, `/x` in the folder the settings file belongs
 /// to, `./x` in the working directory. Anything else is relative to the working directory; without a slash before its
 /// end it means names at any depth. `*`, `?`, `[a-z]`, `**` and `\` are those of ignore files, `{a,b}` is either.
 /// The content of a matching folder matches.
@@ -91,6 +94,9 @@ pub enum BadPath {
     /// An exception, which a single rule cannot be.
     #[error("a rule cannot be an exception from others; write `\\!` for a name that begins with `!`")]
     Exception,
+    /// A path of Windows as Windows writes it.
+    #[error("a `\\` keeps the letter behind it from being part of a pattern; write `{0}`")]
+    Backslashes(String),
     /// Another user's home folder.
     #[error("`{0}` is not known here; write `~/` for your own home folder or the whole path after `//`")]
     OtherHome(String),
@@ -118,7 +124,7 @@ impl PathPattern {
     /// The pattern of this very path, whatever letters are in it, and of its content.
     #[must_use]
     pub fn exactly(path: &AbsPath) -> Self {
-        Self::beneath("//", path.as_path().strip_prefix("/").unwrap_or(path.as_path()))
+        Self::beneath("//", names(path))
     }
 
     /// The pattern of this very path, anchored in the folder the settings file belongs to; that of the whole path
@@ -126,26 +132,28 @@ impl PathPattern {
     #[must_use]
     pub fn exactly_within(path: &AbsPath, settings: &AbsPath) -> Self {
         match path.as_path().strip_prefix(settings.as_path()) {
-            Ok(rest) => Self::beneath("/", rest),
+            Ok(rest) => {
+                let names = rest.components().map(|name| name.as_os_str().to_string_lossy().into_owned());
+                Self::beneath("/", names.collect())
+            }
             Err(_) => Self::exactly(path),
         }
     }
 
-    fn beneath(anchor: &str, rest: &std::path::Path) -> Self {
+    fn beneath(anchor: &str, names: Vec<String>) -> Self {
         let mut text = anchor.to_owned();
         let mut segments = Vec::new();
-        for component in rest.components() {
+        for name in names {
             if !segments.is_empty() {
                 text.push('/');
             }
-            let name = component.as_os_str().to_string_lossy();
             for letter in name.chars() {
                 if matches!(letter, '*' | '?' | '[' | ']' | '{' | '}' | '\\' | ' ') {
                     text.push('\\');
                 }
                 text.push(letter);
             }
-            segments.push(PathSegment::Name(name.into_owned()));
+            segments.push(PathSegment::Name(name));
         }
         let anchor = if anchor == "//" { PathAnchor::Root } else { PathAnchor::Settings };
         Self {
@@ -219,6 +227,11 @@ impl fmt::Display for PathPattern {
     }
 }
 
+/// The names of a path from the root down, as rules compare them.
+pub(super) fn names(path: &AbsPath) -> Vec<String> {
+    PathStyle::HERE.names(&path.as_path().to_string_lossy()).into_iter().map(Cow::into_owned).collect()
+}
+
 /// The anchor, what follows it, and whether that begins right there.
 fn anchored(text: &str) -> Result<(PathAnchor, &str, bool), BadPath> {
     if let Some(rest) = text.strip_prefix("//") {
@@ -230,6 +243,13 @@ fn anchored(text: &str) -> Result<(PathAnchor, &str, bool), BadPath> {
             "" => Ok((PathAnchor::Home, rest, true)),
             _ => Err(BadPath::OtherHome(format!("~{user}"))),
         };
+    }
+    if text.get(..2).is_some_and(is_drive) {
+        match text.as_bytes().get(2) {
+            None | Some(b'/') => return Ok((PathAnchor::Root, text, true)),
+            Some(b'\\') => return Err(BadPath::Backslashes(text.replace('\\', "/"))),
+            Some(_) => {}
+        }
     }
     if let Some(rest) = text.strip_prefix('/') {
         return Ok((PathAnchor::Settings, rest, true));

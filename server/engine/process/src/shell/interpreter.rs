@@ -24,15 +24,20 @@ const INSTALLED: [(&str, &str); 4] = [
 /// Folders whose `bash.exe` starts the Linux subsystem.
 const OF_SUBSYSTEM: [&str; 3] = ["system32", "sysnative", "windowsapps"];
 
+/// The remedy where Windows has no bash.
+pub(crate) const MISSING_GIT_BASH: &str =
+    "install Git for Windows, or name its bash.exe in the variable KODE_LS_BASH";
+
 /// Why there is no shell, and the remedy.
 pub(super) const MISSING: &str = if cfg!(windows) {
-    "install Git for Windows, or name its bash.exe in the variable KODE_LS_BASH"
+    MISSING_GIT_BASH
 } else {
     "neither `bash` nor `sh` is in a folder of PATH that the agent may not write in"
 };
 
-/// The command that prints the current folder as other programs of the system name it.
-pub(super) const PWD: &str = if cfg!(windows) { "pwd -W" } else { "pwd" };
+/// The command that prints the current folder as other programs of the system name it; a bash that is none of MSYS has only one
+/// name for it.
+pub(super) const PWD: &str = if cfg!(windows) { "{ command pwd -W || command pwd; }" } else { "command pwd" };
 
 /// The shells there are, the preferred one first.
 pub(super) fn shells() -> impl Iterator<Item = PathBuf> {
@@ -41,7 +46,8 @@ pub(super) fn shells() -> impl Iterator<Item = PathBuf> {
     of_windows.into_iter().chain(of_unix.iter().filter_map(|shell| programs::find(shell).ok()))
 }
 
-fn git_bash() -> Option<PathBuf> {
+/// The bash of Windows.
+pub(crate) fn git_bash() -> Option<PathBuf> {
     let machine = WindowsMachine {
         variable: &programs::variable,
         path: &programs::searched(),

@@ -252,7 +252,7 @@ impl Workspace {
         let relative = self.roots.all().find_map(|root| path.as_path().strip_prefix(root.as_path()).ok());
         match relative {
             Some(relative) if relative.as_os_str().is_empty() => ".".to_owned(),
-            Some(relative) => relative.display().to_string(),
+            Some(relative) => paths::slashed(relative),
             None => path.to_string(),
         }
     }
