@@ -363,7 +363,7 @@ fn bases(
     bases
 }
 
-/// Another name of what a pattern names from the root on, where its first folder is a link there: `/etc` leads to `/private/etc`
+/// Another name of the paths that a pattern names from the root on, where its first folder is a link there: `/etc` leads to `/private/etc`
 /// on macOS, and `/bin` to `/usr/bin` on Linux. A rule for the one holds for the other.
 fn linked_at_root<'s>(
     base: &[String],
@@ -374,7 +374,7 @@ fn linked_at_root<'s>(
         return None;
     }
     let at_root = |name: &str| AbsPath::new(format!("/{name}")).ok();
-    // Where a link at the root leads; nothing for what is no link.
+    // Where a link at the root leads; nothing for a folder that is no link.
     let target = |name: &str| {
         let path = at_root(name)?;
         Some((places.real)(&path)).filter(|real| *real != path)
