@@ -163,6 +163,11 @@ pub fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     cli.color.unwrap_or_default().set();
+    // An editor that is opened from the Dock passes on the folders of the system alone.
+    #[cfg(target_os = "macos")]
+    if let Err(error) = kode_engine::process::login_path::adopt() {
+        terminal::error_line(&format!("kode-ls: the PATH of your login shell is not used: {error}"));
+    }
     // Without its own path, programs that hang outlive a killed process, and nothing else changes.
     if let Ok(program) = std::env::current_exe() {
         tied::start_by(program);

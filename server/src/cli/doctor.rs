@@ -21,7 +21,7 @@ use kode_engine::config::settings::{Settings, StatementStanding};
 use kode_engine::permission::gate::Confinement;
 use kode_engine::permission::rules::ProblemSeverity;
 use kode_engine::process::programs::on_path;
-use kode_engine::process::sandbox::{SandboxSupport, detect};
+use kode_engine::process::sandbox::{SandboxKind, SandboxSupport, detect};
 use serde_json::{Value, json};
 
 use crate::cli::{models, sessions, terminal, working_directory};
@@ -71,7 +71,8 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
 
 fn findings(support: &SandboxSupport, folder: &AbsPath) -> anyhow::Result<Value> {
     let best = support.best();
-    let is_full = best.as_ref().is_ok_and(|kind| kind.name() == "bubblewrap");
+    let is_full = best.as_ref().is_ok_and(|kind| *kind != SandboxKind::Landlock);
+    let has_namespaces = best.as_ref().is_ok_and(|kind| matches!(kind, SandboxKind::Bubblewrap { .. }));
     let bubblewrap = match &support.bubblewrap {
         Ok(found) => json!({ "path": found.program, "version": found.version }),
         Err(reason) => json!({ "missing": reason }),
@@ -97,7 +98,11 @@ fn findings(support: &SandboxSupport, folder: &AbsPath) -> anyhow::Result<Value>
             "bubblewrap": bubblewrap,
             "landlock": support.landlock,
             "seccomp": support.seccomp,
-            "namespaces": if is_full { json!(["user", "mount", "pid", "net", "ipc", "uts"]) } else { json!([]) },
+            "seatbelt": support.seatbelt.as_ref().map(|tried| match tried {
+                Ok(()) => json!("works"),
+                Err(reason) => json!({ "missing": reason }),
+            }),
+            "namespaces": if has_namespaces { json!(["user", "mount", "pid", "net", "ipc", "uts"]) } else { json!([]) },
             "network": if is_full { "off, but for hosts that are listed" } else { "off" },
             "guarded": match &best {
                 Ok(_) if is_full => "cannot be changed",
@@ -353,13 +358,17 @@ fn text(findings: &Value) -> String {
     if !sandbox["why"].is_null() {
         line("  not better", said(&sandbox["why"]));
     }
-    match &sandbox["bubblewrap"]["path"] {
-        Value::String(path) => {
+    let of_linux = ["landlock", "seccomp", "namespaces"];
+    match (&sandbox["seatbelt"], &sandbox["bubblewrap"]["path"]) {
+        (Value::Null, Value::String(path)) => {
             line("  bubblewrap", format!("{path} {}", said(&sandbox["bubblewrap"]["version"])));
         }
-        _ => line("  bubblewrap", said(&sandbox["bubblewrap"]["missing"])),
+        (Value::Null, _) => line("  bubblewrap", said(&sandbox["bubblewrap"]["missing"])),
+        (Value::String(works), _) => line("  seatbelt", printable(works)),
+        (seatbelt, _) => line("  seatbelt", said(&seatbelt["missing"])),
     }
-    for name in ["landlock", "seccomp", "namespaces", "network", "guarded", "hidden"] {
+    let of_linux = of_linux.into_iter().filter(|_| sandbox["seatbelt"].is_null());
+    for name in of_linux.chain(["network", "guarded", "hidden"]) {
         let label = if name == "guarded" { "guarded files" } else { name };
         line(&format!("  {label}"), said(&sandbox[name]));
     }

@@ -3,8 +3,8 @@
 //! Rule: the command's output and exit code are passed on as they are; reports about the sandbox go to
 //! standard error. Without a sandbox nothing is run.
 
-#[cfg(target_os = "linux")]
-mod linux;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod held;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -60,6 +60,8 @@ enum KindArg {
     Bubblewrap,
     /// Landlock and seccomp alone, the weaker kind
     Landlock,
+    /// The policies of macOS
+    Seatbelt,
 }
 
 impl KindArg {
@@ -68,6 +70,7 @@ impl KindArg {
             Self::Auto => detect().best(),
             Self::Bubblewrap => detect().bubblewrap(),
             Self::Landlock => detect().landlock_alone(),
+            Self::Seatbelt => detect().seatbelt(),
         }
     }
 }
@@ -86,18 +89,18 @@ pub fn run(args: SandboxArgs) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(EXIT_NO_SANDBOX));
         }
     };
-    #[cfg(target_os = "linux")]
-    return linux::run(kind, &args);
-    #[cfg(not(target_os = "linux"))]
-    anyhow::bail!("the sandbox {} is one of Linux", kind.name())
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    return held::run(kind, &args);
+    #[cfg(not(any(target_os = "linux", target_os = "macos")))]
+    anyhow::bail!("the sandbox {} is one of another system", kind.name())
 }
 
 /// Runs the helper on the arguments after its own.
 #[must_use]
 pub fn helper_main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     return kode_engine::process::sandbox::helper::main(arguments);
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(any(target_os = "linux", target_os = "macos")))]
     {
         drop(arguments);
         ExitCode::from(EXIT_NO_SANDBOX)

@@ -12,7 +12,10 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
 /// Where the kernel shows what a descriptor is open on.
+#[cfg(target_os = "linux")]
 const DESCRIPTORS: &str = "/proc/self/fd";
+#[cfg(not(target_os = "linux"))]
+const DESCRIPTORS: &str = "/dev/fd";
 
 /// How a folder is opened that is only passed through: without the right to list it where the system knows of that.
 #[cfg(target_os = "linux")]

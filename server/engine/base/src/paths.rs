@@ -34,6 +34,20 @@ pub fn from_bytes(bytes: &[u8]) -> Option<PathBuf> {
     std::str::from_utf8(bytes).ok().map(PathBuf::from)
 }
 
+/// Where macOS shows the volume of the user's data a second time.
+const DATA_VOLUME: &str = "/System/Volumes/Data";
+/// The folders of that volume that have another name at the root.
+const OF_DATA_VOLUME: [&str; 8] =
+    ["Applications", "Library", "Users", "Volumes", "cores", "opt", "private", "usr/local"];
+
+/// The name at the root of what macOS shows there and in the volume of the user's data: a rule for the one holds for the other.
+fn by_the_root(path: PathBuf) -> PathBuf {
+    match path.strip_prefix(DATA_VOLUME) {
+        Ok(below) if OF_DATA_VOLUME.iter().any(|top| below.starts_with(top)) => Path::new("/").join(below),
+        Ok(_) | Err(_) => path,
+    }
+}
+
 /// An absolute path, normalised in its text alone (`.` and `..` folded, links not followed).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "PathBuf", into = "PathBuf")]
@@ -171,7 +185,7 @@ fn normalise(path: &Path) -> PathBuf {
             Component::Prefix(_) | Component::RootDir | Component::Normal(_) => normal.push(component),
         }
     }
-    normal
+    if cfg!(target_os = "macos") { by_the_root(normal) } else { normal }
 }
 
 /// The target of a tool call: a file, or an open document that has no file.
@@ -207,6 +221,21 @@ impl fmt::Display for Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_in_the_data_volume_of_macos_is_named_by_the_root() {
+        for (path, named) in [
+            ("/System/Volumes/Data/Users/ada/.ssh", "/Users/ada/.ssh"),
+            ("/System/Volumes/Data/private/etc", "/private/etc"),
+            ("/System/Volumes/Data/usr/local/bin", "/usr/local/bin"),
+            ("/System/Volumes/Data/usr/bin", "/System/Volumes/Data/usr/bin"),
+            ("/System/Volumes/Data", "/System/Volumes/Data"),
+            ("/System/Volumes/Database/Users", "/System/Volumes/Database/Users"),
+            ("/Users/ada", "/Users/ada"),
+        ] {
+            assert_eq!(by_the_root(PathBuf::from(path)), Path::new(named), "{path}");
+        }
+    }
 
     #[test]
     fn dots_are_folded_and_relative_paths_refused() {

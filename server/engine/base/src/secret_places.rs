@@ -6,7 +6,7 @@
 use crate::paths::AbsPath;
 
 /// Below the home folder: keys and credentials of programs.
-const CREDENTIALS: [&str; 100] = [
+const CREDENTIALS: [&str; 126] = [
     ".ssh",
     ".gnupg",
     ".local/share/gnupg",
@@ -107,10 +107,37 @@ const CREDENTIALS: [&str; 100] = [
     ".config/kode-ls",
     ".local/state/kode-ls",
     ".local/share/kode-ls",
+    // On macOS: key chains, cookies, browsers, mail and messages, and what applications keep.
+    "Library/Keychains",
+    "Library/Cookies",
+    "Library/HTTPStorages",
+    "Library/Safari",
+    "Library/Mail",
+    "Library/Messages",
+    "Library/Calendars",
+    "Library/Accounts",
+    "Library/IdentityServices",
+    "Library/Containers",
+    "Library/Group Containers",
+    "Library/Application Support/com.apple.TCC",
+    "Library/Application Support/AddressBook",
+    "Library/Application Support/Google/Chrome",
+    "Library/Application Support/Chromium",
+    "Library/Application Support/BraveSoftware",
+    "Library/Application Support/Microsoft Edge",
+    "Library/Application Support/Vivaldi",
+    "Library/Application Support/Firefox",
+    "Library/Application Support/Signal",
+    "Library/Application Support/Slack",
+    "Library/Application Support/discord",
+    "Library/Application Support/Bitwarden",
+    "Library/Application Support/1Password",
+    "Library/Application Support/gcloud",
+    "Library/Application Support/Bitcoin",
 ];
 
 /// Below the home folder: what users have typed into shells and databases.
-const HISTORIES: [&str; 15] = [
+const HISTORIES: [&str; 16] = [
     ".bash_history",
     ".zsh_history",
     ".zhistory",
@@ -126,10 +153,11 @@ const HISTORIES: [&str; 15] = [
     ".lesshst",
     ".viminfo",
     ".local/state/bash/history",
+    ".zsh_sessions",
 ];
 
 /// Below the home folder: settings, keys and transcripts of agents and editors.
-const OF_AGENTS: [&str; 33] = [
+const OF_AGENTS: [&str; 38] = [
     ".kode",
     ".kode.json",
     ".kode-ls",
@@ -163,6 +191,11 @@ const OF_AGENTS: [&str; 33] = [
     ".vscode-server/data/User/globalStorage",
     ".local/share/code-server/User/globalStorage",
     ".cursor",
+    "Library/Application Support/Claude",
+    "Library/Application Support/Code/User/globalStorage",
+    "Library/Application Support/Code - Insiders/User/globalStorage",
+    "Library/Application Support/VSCodium/User/globalStorage",
+    "Library/Application Support/Cursor/User/globalStorage",
 ];
 
 /// The folders of agents whose skills, commands and instructions are seen nevertheless.
@@ -184,8 +217,20 @@ const SHOWN: [&str; 11] = [
 ];
 
 /// Of the system itself; a server that runs as root could read them.
-const OF_THE_SYSTEM: [&str; 6] =
-    ["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssl/private", "/etc/krb5.keytab"];
+const OF_THE_SYSTEM: [&str; 12] = [
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/ssl/private",
+    "/etc/krb5.keytab",
+    "/private/etc/master.passwd",
+    "/private/etc/krb5.keytab",
+    "/private/var/db/dslocal",
+    "/private/var/db/SystemKey",
+    "/private/var/root",
+    "/Library/Keychains",
+];
 
 /// The places that are hidden from commands: those of the user, of the system, and the product's own `state` folder.
 #[must_use]

@@ -84,7 +84,7 @@ pub const IGNORE_FILES: [&str; 5] =
 const SUFFIXES: [&str; 1] = [".code-workspace"];
 
 /// Places below the home folder that steer programs there.
-pub const AT_HOME: [&str; 13] = [
+pub const AT_HOME: [&str; 20] = [
     ".config/fish",
     ".config/zsh",
     ".config/git",
@@ -98,10 +98,32 @@ pub const AT_HOME: [&str; 13] = [
     ".tmux.conf",
     ".emacs",
     ".emacs.d",
+    "Library/LaunchAgents",
+    "Library/Services",
+    "Library/Application Scripts",
+    "Library/Application Support/Code/User",
+    "Library/Application Support/Code - Insiders/User",
+    "Library/Application Support/VSCodium/User",
+    "Library/Application Support/Cursor/User",
 ];
 
 /// Folders of dependencies and build results. No program is opened in them, so that in them only repositories steer one.
 const OF_DEPENDENCIES: [&str; 5] = ["node_modules", "target", ".venv", "__pycache__", ".tox"];
+
+/// The names of files and folders that steer programs in whichever folder they lie, but for [`GIT`]; letter case does not matter.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().chain(&IGNORE_FILES).copied().filter(|name| *name != GIT)
+}
+
+/// The ends of such names; letter case does not matter.
+pub fn suffixes() -> impl Iterator<Item = &'static str> {
+    SUFFIXES.iter().copied()
+}
+
+/// The names of folders of dependencies and build results.
+pub fn dependencies() -> impl Iterator<Item = &'static str> {
+    OF_DEPENDENCIES.iter().copied()
+}
 
 /// Whether a file or folder of that name steers programs in whichever folder it lies.
 #[must_use]
@@ -168,5 +190,7 @@ mod tests {
         assert_eq!(place_at_home(Path::new("/home/u/.config/FISH"), home), Some(".config/fish"));
         assert_eq!(place_at_home(Path::new("/home/u/.config/fishes"), home), None);
         assert_eq!(place_at_home(Path::new("/w/.config/fish"), home), None);
+        let agent = Path::new("/home/u/library/launchagents/x.plist");
+        assert_eq!(place_at_home(agent, home), Some("Library/LaunchAgents"));
     }
 }

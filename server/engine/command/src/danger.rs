@@ -13,7 +13,7 @@ use kode_base::path_style::PathStyle;
 
 const FETCHERS: [&str; 2] = ["curl", "wget"];
 /// Folders right below the root that a system does not live without.
-const SYSTEM: [&str; 20] = [
+const SYSTEM: [&str; 23] = [
     "bin",
     "boot",
     "dev",
@@ -34,7 +34,12 @@ const SYSTEM: [&str; 20] = [
     "Library",
     "System",
     "Users",
+    "Volumes",
+    "cores",
+    "private",
 ];
+/// Folders that macOS keeps in `/private`; their names at the root are links.
+const OF_PRIVATE: [&str; 3] = ["etc", "tmp", "var"];
 const DISKS: [&str; 14] = [
     "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "dm-", "mapper/", "md", "loop", "nbd", "mem",
 ];
@@ -255,12 +260,24 @@ fn is_precious(word: &CommandWord, place: &WorkingFolder) -> bool {
     };
     let Some(path) = path.map(|path| path.to_string()) else { return false };
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    match parts.as_slice() {
+    match as_at_the_root(&parts) {
         [] => true,
         [top] => SYSTEM.contains(top),
         // A home is given by its name: a session may run in one and delete what it made there.
         ["home" | "Users", _] => text.starts_with('/'),
         _ => false,
+    }
+}
+
+/// The path at the root that macOS has for one in `/private` and in the volume of the user's data.
+fn as_at_the_root<'p, 'w>(parts: &'p [&'w str]) -> &'p [&'w str] {
+    let below = match parts {
+        ["System", "Volumes", "Data", below @ ..] => below,
+        other => other,
+    };
+    match below {
+        ["private", below @ ..] if below.first().is_some_and(|first| OF_PRIVATE.contains(first)) => below,
+        other => other,
     }
 }
 

@@ -7,6 +7,8 @@
 
 pub mod git;
 pub mod git_obeys;
+#[cfg(unix)]
+pub mod login_path;
 pub mod outcome;
 pub mod pipes;
 pub mod plain_git;

@@ -66,7 +66,7 @@ pub fn tracked(folder: &AbsPath) -> Vec<AbsPath> {
 
 /// Whether a settings file of the repository with this git folder, and with its files in `worktree`, names no program; true
 /// as well when there is no such file.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(crate) fn is_plain_settings(file: &Path, folder: &Path, worktree: Option<&Path>) -> bool {
     config::is_plain_file(file, &config::ConfigFolder { folder, worktree })
 }

@@ -3,25 +3,29 @@
 //! Rule: a command is run exactly as its policy says or not at all. What a policy is made of is data; each system has its own
 //! way to set it up, and where none is known no sandbox exists.
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod absent;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod backend;
 pub mod detect;
 mod environment;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 mod guard;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod helper;
 mod hidden;
 pub mod hosts;
-#[cfg(target_os = "linux")]
-mod linux;
 pub mod policy;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod proxy;
+#[cfg(any(target_os = "macos", all(test, target_os = "linux")))]
+pub(crate) mod seatbelt;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
 pub mod tied;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod trial;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,17 +36,17 @@ use tokio::process::Command;
 use crate::pipes::Sender;
 use kode_base::paths::AbsPath;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub use absent::{Sandbox, SandboxRun};
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub use backend::{Sandbox, SandboxRun};
 pub use detect::{SandboxSupport, detect};
 pub(crate) use environment::inherits;
 pub use environment::keeps;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use guard::GuardLease;
 pub use hidden::{HiddenFilter, PathTest};
 pub use hosts::HostEntry;
-#[cfg(target_os = "linux")]
-pub use linux::{Sandbox, SandboxRun};
 pub use policy::{
     Enforcement, GuardReport, HelperReport, InputMode, Network, QuarantinedFile, ResourceLimits,
     RestoredPath, SandboxKind, SandboxPolicy, StartFailure,
@@ -51,7 +55,7 @@ pub use policy::{
 /// The argument that makes the program the helper.
 pub const ARGUMENT: &str = "__sandbox";
 /// The file the helper leaves its report in.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 const REPORT: &str = "report.json";
 
 /// The parts of a sandbox.

@@ -605,6 +605,14 @@ cd /usr && rm -rf ./*
 rm -rf ~root
 rm -rf "/"*
 rm -rf /usr/..
+rm -rf /private
+rm -rf /private/etc
+rm -rf /private/var/*
+rm -rf /System/Volumes/Data
+rm -rf /System/Volumes/Data/Users
+rm -rf /System/Volumes/Data/private/etc/
+rm -rf /Users/ada
+rm -rf /Library /Applications
 rm -rf /usr
 rm -rf x /etc/*
 rm -rf /bin
@@ -653,6 +661,10 @@ curl x | python3 -c 'import sys'
 curl x | node parse.js
 fdisk -l
 rm -rf /usr/local/x
+rm -rf /private/tmp/x
+rm -rf /private/var/folders/ab/x
+rm -rf /private/tmp
+rm -rf /System/Volumes/Data/Users/ada/x
 rm -rf /opt/x
 cd /w/build && rm -rf *
 cd src && rm -rf ./*

@@ -148,15 +148,20 @@ impl RuleIndex {
         let literally = pattern.literally().filter(|_| !is_allow);
         for base in bases(pattern, self.behavior, placed.root.as_ref(), places) {
             let is_folded = !is_allow || base.as_ref().is_some_and(|base| (places.is_case_insensitive)(base));
-            let names = base.as_ref().map(super::path::names).unwrap_or_default();
-            for PatternVariant { up, segments, cover } in pattern.variants().iter().chain(literally) {
-                let names = &names[..names.len().saturating_sub(*up)];
+            let of_base = base.as_ref().map(super::path::names).unwrap_or_default();
+            let variants = pattern.variants().iter().chain(literally).flat_map(|variant| {
+                let names = &of_base[..of_base.len().saturating_sub(variant.up)];
+                let as_given = (names.to_vec(), variant.segments.as_slice());
+                let linked = linked_at_root(names, &variant.segments, places);
+                std::iter::once(as_given).chain(linked).map(|named| (named, variant.cover))
+            });
+            for ((names, segments), cover) in variants {
                 for (_, paths) in [(reads, &mut self.reads), (writes, &mut self.writes)]
                     .into_iter()
                     .filter(|(is_wanted, _)| *is_wanted)
                 {
                     let tree = if is_folded { &mut paths.folded } else { &mut paths.exact };
-                    tree.add(number, names, segments, *cover);
+                    tree.add(number, &names, segments, cover);
                 }
             }
         }
@@ -352,6 +357,31 @@ fn bases(
         }
     }
     bases
+}
+
+/// Another name of the paths that a pattern names from the root on, where its first folder is a link there: `/etc` leads to `/private/etc`
+/// on macOS, and `/bin` to `/usr/bin` on Linux. A rule for the one holds for the other.
+fn linked_at_root<'s>(
+    base: &[String],
+    segments: &'s [PathSegment],
+    places: &PathBases<'_>,
+) -> Option<(Vec<String>, &'s [PathSegment])> {
+    if !base.is_empty() {
+        return None;
+    }
+    let at_root = |name: &str| AbsPath::new(format!("/{name}")).ok();
+    // Where a link at the root leads; nothing for a folder that is no link.
+    let target = |name: &str| {
+        let path = at_root(name)?;
+        Some((places.real)(&path)).filter(|real| *real != path)
+    };
+    if let [PathSegment::Name(parent), PathSegment::Name(name), below @ ..] = segments
+        && target(name).is_some_and(|real| at_root(parent).is_some_and(|parent| real == parent.join(name)))
+    {
+        return Some((vec![name.clone()], below));
+    }
+    let [PathSegment::Name(name), below @ ..] = segments else { return None };
+    target(name).map(|real| (super::path::names(&real), below))
 }
 
 /// The files and folders that a deny rule for reading names outright, without any pattern.

@@ -144,3 +144,38 @@ fn where_a_rule_is_from_is_reported_in_words() {
     let source = RuleSource { layer: SettingsLayer::CommandLine, file: None, place: None };
     assert_eq!(source.to_string(), "command line");
 }
+
+#[test]
+fn links_at_the_root_are_judged_as_what_they_lead_to() {
+    let real = |path: &AbsPath| {
+        let links = ["etc", "var", "tmp"];
+        let below = links.iter().find_map(|name| {
+            let below = path.as_path().strip_prefix("/").ok().filter(|below| below.starts_with(name))?;
+            Some(self::path("/private").join(below))
+        });
+        below.unwrap_or_else(|| path.clone())
+    };
+    let cwd = path("/w");
+    let places = PathBases { cwd: &cwd, home: None, real: &real, is_case_insensitive: &|_| false };
+    let of =
+        |behavior, rule: &str| RuleSet::new(vec![placed(behavior, rule, SettingsLayer::User)], &places).0;
+    let covers = |rules: &RuleSet, behavior, given: &str| {
+        let (given, real) = (path(given), real(&path(given)));
+        let (given, real) = (Target::File(given), Target::File(real));
+        rules.find(behavior, &RuleSubject::Read { given: &given, real: &real }).is_some()
+    };
+    for behavior in Behavior::ALL {
+        for rule in ["Read(//etc/ssl/**)", "Read(//private/etc/ssl/**)"] {
+            let rules = of(behavior, rule);
+            for given in ["/etc/ssl/key", "/private/etc/ssl/key"] {
+                assert!(covers(&rules, behavior, given), "{behavior:?} {rule}: {given}");
+            }
+            for given in ["/etc/hosts", "/private/ssl/key", "/ssl/key", "/w/etc/ssl/key", "/usr/etc/ssl/key"]
+            {
+                assert!(!covers(&rules, behavior, given), "{behavior:?} {rule}: {given}");
+            }
+        }
+        let rules = of(behavior, "Read(//private/data/**)");
+        assert!(covers(&rules, behavior, "/private/data/x") && !covers(&rules, behavior, "/data/x"));
+    }
+}

@@ -5,6 +5,8 @@
 
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
 
 use std::sync::OnceLock;
 
@@ -23,6 +25,8 @@ pub struct SandboxSupport {
     pub landlock: Option<u32>,
     /// Whether calls of the system can be filtered.
     pub seccomp: bool,
+    /// Whether Seatbelt works, or why it does not; nothing on other systems than macOS.
+    pub seatbelt: Option<Result<(), String>>,
 }
 
 /// A bubblewrap that works.
@@ -40,6 +44,9 @@ impl SandboxSupport {
     /// # Errors
     /// The reason why no sandbox exists; every command asks then.
     pub fn best(&self) -> Result<SandboxKind, String> {
+        if self.seatbelt.is_some() {
+            return self.seatbelt();
+        }
         self.bubblewrap().or_else(|bubblewrap| {
             self.landlock_alone().map_err(|landlock| format!("{bubblewrap}; {landlock}"))
         })
@@ -55,6 +62,17 @@ impl SandboxSupport {
         }
         let bubblewrap = self.bubblewrap.as_ref().map_err(Clone::clone)?;
         Ok(SandboxKind::Bubblewrap { program: bubblewrap.program.clone() })
+    }
+
+    /// The kind of macOS.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn seatbelt(&self) -> Result<SandboxKind, String> {
+        match &self.seatbelt {
+            Some(tried) => tried.clone().map(|()| SandboxKind::Seatbelt),
+            None => Err("Seatbelt is the sandbox of macOS".to_owned()),
+        }
     }
 
     /// The weaker kind.
@@ -81,15 +99,37 @@ pub fn detect() -> &'static SandboxSupport {
 
 #[cfg(target_os = "linux")]
 use linux::try_all;
+#[cfg(target_os = "macos")]
+use macos::try_all;
 
 /// Why there is no sandbox on this system.
 #[cfg(windows)]
 pub(super) const NONE: &str = "Windows has no sandbox for commands; run kode-ls in WSL2 to have one";
 /// Why there is no sandbox on this system.
-#[cfg(not(any(windows, target_os = "linux")))]
-pub(super) const NONE: &str = "there is a sandbox for commands on Linux only";
+#[cfg(not(any(windows, target_os = "linux", target_os = "macos")))]
+pub(super) const NONE: &str = "there is a sandbox for commands on Linux and macOS only";
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 fn try_all() -> SandboxSupport {
-    SandboxSupport { bubblewrap: Err(NONE.to_owned()), landlock: None, seccomp: false }
+    SandboxSupport { bubblewrap: Err(NONE.to_owned()), landlock: None, seccomp: false, seatbelt: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_kind_is_that_of_the_system_and_otherwise_why_there_is_none() {
+        let support = |seatbelt| SandboxSupport {
+            bubblewrap: Err("no bwrap".to_owned()),
+            landlock: None,
+            seccomp: true,
+            seatbelt,
+        };
+        assert_eq!(support(Some(Ok(()))).best(), Ok(SandboxKind::Seatbelt));
+        assert_eq!(support(Some(Err("it is broken".to_owned()))).best(), Err("it is broken".to_owned()));
+        let none = support(None);
+        assert_eq!(none.best(), Err("no bwrap; this kernel has no Landlock".to_owned()));
+        assert_eq!(none.seatbelt(), Err("Seatbelt is the sandbox of macOS".to_owned()));
+    }
 }

@@ -9,12 +9,15 @@
 )]
 
 mod aside;
+#[cfg(target_os = "linux")]
 mod index;
 mod reopened;
 mod repository;
 mod restore;
 mod settle;
 mod survey;
+#[cfg(target_os = "macos")]
+mod walk;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,11 +33,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
 use crate::sandbox::{GuardReport, QuarantinedFile, RestoredPath};
+#[cfg(target_os = "linux")]
 use index::GuardIndex;
 use reopened::reopen;
 use settle::{GuardOutcome, NewEntries, SettlePoint};
+#[cfg(target_os = "macos")]
+use walk::SurveyCache as GuardIndex;
 
 pub(crate) use aside::Quarantine;
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) use repository::is_data_of_git;
+#[cfg(any(target_os = "macos", all(test, target_os = "linux")))]
+pub(crate) use repository::{DATA_NAMES, DataNames};
 pub(crate) use restore::GuardSnapshot;
 pub(crate) use survey::{GuardScope, GuardSurvey, GuardedPath};
 
@@ -138,6 +148,7 @@ impl FileGuard {
         let mut state = self.state();
         if state.attended + state.unattended == 0 {
             let GuardState { index, accepted, unheld, .. } = &mut *state;
+            index.expire();
             let survey = index.refresh()?;
             survey.check_bound()?;
             if *survey != **accepted {
@@ -168,6 +179,7 @@ impl FileGuard {
     pub(crate) fn survey(&self) -> io::Result<()> {
         let mut state = self.state();
         if state.attended + state.unattended == 0 {
+            state.index.expire();
             state.index.refresh()?;
         }
         Ok(())
@@ -182,6 +194,7 @@ impl FileGuard {
     fn settle(&self, state: &mut GuardState, is_end: bool) -> io::Result<GuardOutcome> {
         let moment = SettlePoint { is_end, is_attended: state.attended > 0 };
         let GuardState { index, accepted, unheld, undecided, done, .. } = state;
+        index.expire();
         let reopened = match is_end {
             true => reopen(|| Ok(unheld.new_unreadable(index.refresh()?, accepted)))?,
             false => Vec::new(),
@@ -198,6 +211,7 @@ impl FileGuard {
             drop(reopened);
             index.invalidate();
         }
+        index.expire();
         *accepted = Arc::new(unheld.accepted(index.refresh()?, accepted));
         if !settled.restored.is_empty() {
             // A file made at the target of a link was no script of a hook while the link led elsewhere.

@@ -9,35 +9,56 @@
 //! proxy of the engine ······················ socket ······················· bridge ┘  (where hosts are listed)
 //! ```
 
+#[cfg(target_os = "linux")]
 mod bridge;
+#[cfg(target_os = "linux")]
 mod bubblewrap;
 mod front;
+#[cfg(target_os = "linux")]
 mod inner;
+#[cfg(target_os = "linux")]
 pub(crate) mod landlock;
 mod limits;
+#[cfg(target_os = "linux")]
 mod memory;
+#[cfg(target_os = "linux")]
 mod mounts;
-mod places;
+pub(crate) mod places;
 mod processes;
+#[cfg(target_os = "linux")]
 pub(crate) mod seccomp;
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(target_os = "linux")]
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::{fs, io};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+#[cfg(target_os = "linux")]
+use serde::Serialize;
 
-use super::policy::{Enforcement, HelperReport, HelperRequest, SandboxPolicy, StartFailure};
-use super::tied::{TIED, become_program};
-use super::{ARGUMENT, REPORT};
+use super::REPORT;
+use super::policy::{HelperReport, HelperRequest};
+#[cfg(target_os = "linux")]
+use super::{
+    ARGUMENT,
+    policy::{Enforcement, SandboxPolicy, StartFailure},
+    tied::{TIED, become_program},
+};
 
+#[cfg(target_os = "linux")]
 pub(crate) use bubblewrap::namespaces;
+#[cfg(target_os = "macos")]
+pub(super) use front::seatbelt::{NOTHING, SANDBOX_EXEC};
 
 /// The argument of the inner process.
+#[cfg(target_os = "linux")]
 const INNER: &str = "--inner";
 /// The argument of the bridge to the proxy.
+#[cfg(target_os = "linux")]
 const BRIDGE: &str = "--bridge";
 /// The exit code when the command was not run; the report says why.
 pub const EXIT_NOT_RUN: u8 = 125;
@@ -47,15 +68,22 @@ const EXIT_NOT_FOUND: u8 = 127;
 /// The offset that is added to the number of a signal that ended a command.
 const EXIT_SIGNAL: i32 = 128;
 /// The files in the control folder.
+#[cfg(target_os = "linux")]
 const PLAN: &str = "plan.json";
+#[cfg(target_os = "linux")]
 const STATUS: &str = "status.json";
 /// The placeholders for hidden files and folders, in the control folder: empty ones, and those that cannot be opened.
+#[cfg(target_os = "linux")]
 const EMPTY: &str = "empty";
+#[cfg(target_os = "linux")]
 const VOID: &str = "void";
+#[cfg(target_os = "linux")]
 const SHUT: &str = "shut";
+#[cfg(target_os = "linux")]
 const LOCKED: &str = "locked";
 
 /// The input of the process inside.
+#[cfg(target_os = "linux")]
 #[derive(Debug, Serialize, Deserialize)]
 struct HelperPlan {
     policy: SandboxPolicy,
@@ -75,6 +103,7 @@ struct HelperPlan {
 }
 
 /// The answer of the inner process.
+#[cfg(target_os = "linux")]
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct HelperStatus {
@@ -91,14 +120,17 @@ struct HelperStatus {
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<_> = arguments.collect();
     match arguments.split_first() {
+        #[cfg(target_os = "linux")]
         Some((first, rest)) if first == INNER => match rest.split_first() {
             Some((control, command)) => inner::main(Path::new(control), command),
             None => not_run("the helper inside was started without its folder"),
         },
+        #[cfg(target_os = "linux")]
         Some((first, rest)) if first == BRIDGE => match rest {
             [socket] => bridge::main(PathBuf::from(socket)),
             _ => not_run("the bridge was started without its socket"),
         },
+        #[cfg(target_os = "linux")]
         Some((first, rest)) if first == TIED => not_become(&become_program(rest)),
         Some((first, command)) if first == "--" => match receive() {
             Ok(request) => front::run(&request, command).1,
@@ -127,6 +159,7 @@ fn not_run(reason: &str) -> ExitCode {
 }
 
 /// Says why a program was not started that ends with its starter.
+#[cfg(target_os = "linux")]
 #[expect(clippy::print_stderr, reason = "its standard error is the program's, and read by the starter")]
 fn not_become(error: &io::Error) -> ExitCode {
     eprintln!("kode-ls: the program could not be started: {error}");

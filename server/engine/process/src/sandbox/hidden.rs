@@ -2,7 +2,7 @@
 //!
 //! Rule: a filter is asked anew for each walk, so that it is as current as the files that it reads.
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
@@ -10,7 +10,10 @@ use std::sync::Arc;
 
 /// Which paths are not to be seen, besides those of the policy: by a rule of the user, say.
 #[derive(Clone)]
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "no walk asks it without a sandbox"))]
+#[cfg_attr(
+    not(any(target_os = "linux", target_os = "macos")),
+    expect(dead_code, reason = "no walk asks it without a sandbox")
+)]
 pub struct HiddenFilter {
     key: String,
     deciding: &'static [&'static str],
@@ -33,7 +36,7 @@ impl HiddenFilter {
     }
 
     /// The test of one walk.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     pub(super) fn look(&self) -> PathTest {
         (self.look)()
     }
@@ -45,7 +48,7 @@ impl HiddenFilter {
     }
 
     /// Whether files of that name hide others.
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
     pub(super) fn is_deciding(&self, name: &OsStr) -> bool {
         self.deciding.iter().any(|other| name.eq_ignore_ascii_case(other))
     }

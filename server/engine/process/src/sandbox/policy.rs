@@ -4,6 +4,7 @@
 //! else. Absent and empty mean no.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
@@ -60,6 +61,8 @@ pub enum SandboxKind {
     },
     /// Landlock and seccomp alone, the weaker kind.
     Landlock,
+    /// The policies of macOS.
+    Seatbelt,
 }
 
 impl SandboxKind {
@@ -69,6 +72,7 @@ impl SandboxKind {
         match self {
             Self::Bubblewrap { .. } => "bubblewrap",
             Self::Landlock => "landlock",
+            Self::Seatbelt => "seatbelt",
         }
     }
 }
@@ -141,11 +145,56 @@ pub struct HelperRequest {
     pub policy: SandboxPolicy,
     /// A folder of this command alone, out of its reach, for the helper's files.
     pub control: AbsPath,
-    /// The socket of the proxy for the network; without it no host is let through.
-    pub proxy: Option<AbsPath>,
+    /// Where the proxy for the network listens; without it no host is let through.
+    pub proxy: Option<ProxyAddress>,
     /// The list of guarded files; without it the helper searches itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<AbsPath>,
+    /// Whether git as the server runs it checks out commits: files that steer programs are made then.
+    #[serde(default)]
+    pub is_checkout: bool,
+}
+
+/// Where a proxy for the network listens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum ProxyAddress {
+    /// On a socket, which its folder keeps to its user.
+    Socket(AbsPath),
+    /// On loopback, where every program of the machine reaches it.
+    #[serde(rename_all = "camelCase")]
+    Loopback {
+        /// The port.
+        port: u16,
+        /// The secret that each request names.
+        token: ProxyToken,
+    },
+}
+
+/// The secret of a proxy. Only its commands see it, in their variables.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ProxyToken(String);
+
+impl ProxyToken {
+    /// A new one: 244 random bits.
+    #[must_use]
+    pub fn random() -> Self {
+        let half = || uuid::Uuid::new_v4().simple().to_string();
+        Self(half() + &half())
+    }
+
+    /// The secret.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ProxyToken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ProxyToken(…)")
+    }
 }
 
 impl HelperRequest {
@@ -231,7 +280,7 @@ pub struct QuarantinedFile {
     /// Whether it is complete and can be put back.
     pub is_complete: bool,
     /// Without a sandbox no file is set aside.
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(any(target_os = "linux", target_os = "macos")))]
     pub(super) never: super::absent::Never,
 }
 

@@ -1,19 +1,24 @@
-//! The proxy that commands reach listed hosts through: outside of the sandbox, on a socket in the session's own folder.
+//! The proxy that commands reach listed hosts through: outside of the sandbox, on a socket in the session's own folder, or on
+//! loopback where commands have no network of their own.
 //!
 //! Rule: a name is read once and looked up once, and the connection goes to an address that was checked. Every
-//! connection, wait and header is bounded, and a refusal says why in one line.
+//! connection, wait and header is bounded, and a refusal says why in one line. On loopback every program of the machine
+//! connects: a request without the token of the proxy is refused before anything of it is read.
 
 mod watched;
 
 use std::convert::Infallible;
 use std::fs::{self, Permissions};
+use std::hint::black_box;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener as StdTcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
@@ -27,8 +32,9 @@ use hyper::upgrade::OnUpgrade;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
-use tokio::io::copy_bidirectional;
-use tokio::net::{TcpStream, UnixListener, UnixStream};
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -36,6 +42,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::hosts::{self, HostEntry, HostRefusal, HostTarget, ProxyHost};
+use super::policy::{ProxyAddress, ProxyToken};
 use kode_base::paths::AbsPath;
 use kode_net::address::is_global;
 use kode_net::client::Lookup;
@@ -57,6 +64,17 @@ const PAUSE: Duration = Duration::from_millis(100);
 const HTTP_PORT: u16 = 80;
 /// The socket is its user's alone.
 const PRIVATE: u32 = 0o600;
+/// The name before the token in the address of a proxy.
+const USER: &str = "kode-ls";
+/// How clients name the token.
+const SCHEME: &str = "Basic ";
+/// The demand of a proxy to a client without the token.
+const CHALLENGE: HeaderValue = HeaderValue::from_static("Basic realm=\"kode-ls\"");
+/// The variables that programs look for a proxy in.
+const VARIABLES: [&str; 6] =
+    ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+/// The variables for hosts that are reached without one: none are.
+const EXCEPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
 /// Headers that are for the proxy and not for the server; `Connection` names more of them.
 const FOR_THE_PROXY: [HeaderName; 9] = [
     CONNECTION,
@@ -85,7 +103,7 @@ pub struct ProxyRules {
 /// A proxy. Dropping it ends it with all its connections.
 #[derive(Debug)]
 pub struct SandboxProxy {
-    socket: AbsPath,
+    address: ProxyAddress,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -94,29 +112,114 @@ impl SandboxProxy {
     ///
     /// # Errors
     /// When there is no runtime, or nothing can be listened on there.
-    pub fn start(socket: AbsPath, rules: ProxyRules) -> io::Result<Self> {
+    pub fn on_socket(socket: AbsPath, rules: ProxyRules) -> io::Result<Self> {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
         let listener = StdUnixListener::bind(socket.as_path())?;
         fs::set_permissions(socket.as_path(), Permissions::from_mode(PRIVATE))?;
         listener.set_nonblocking(true)?;
         let listener = UnixListener::from_std(listener)?;
-        let task = runtime.spawn(listen(listener, Arc::new(rules)));
-        Ok(Self { socket, _task: AbortOnDropHandle::new(task) })
+        let task = runtime.spawn(listen(listener, Arc::new(GuardedRules { rules, credentials: None })));
+        Ok(Self { address: ProxyAddress::Socket(socket), _task: AbortOnDropHandle::new(task) })
     }
 
-    /// The socket it listens on.
+    /// Starts a proxy that listens on a free port of loopback and answers requests that name its token, which is new, in the runtime
+    /// this is called in.
+    ///
+    /// # Errors
+    /// When there is no runtime, or nothing can be listened on there.
+    pub fn on_loopback(rules: ProxyRules) -> io::Result<Self> {
+        let runtime = Handle::try_current().map_err(io::Error::other)?;
+        let listener = StdTcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        let (port, token) = (listener.local_addr()?.port(), ProxyToken::random());
+        let credentials = Some(ProxyCredentials::of(&token));
+        let task = runtime.spawn(listen(listener, Arc::new(GuardedRules { rules, credentials })));
+        Ok(Self { address: ProxyAddress::Loopback { port, token }, _task: AbortOnDropHandle::new(task) })
+    }
+
+    /// Where it listens.
     #[must_use]
-    pub fn socket(&self) -> &AbsPath {
-        &self.socket
+    pub fn address(&self) -> &ProxyAddress {
+        &self.address
     }
 }
 
-async fn listen(listener: UnixListener, rules: Arc<ProxyRules>) {
+/// The address of a proxy on loopback as programs take it, with the token.
+#[must_use]
+pub fn url(port: u16, token: Option<&ProxyToken>) -> String {
+    let user = token.map(|token| format!("{USER}:{}@", token.expose())).unwrap_or_default();
+    format!("http://{user}{}:{port}", Ipv4Addr::LOCALHOST)
+}
+
+/// The variables that lead programs to the proxy of that address.
+pub fn variables(url: &str) -> impl Iterator<Item = (&'static str, String)> + use<> {
+    let empty = EXCEPTIONS.map(|name| (name, String::new()));
+    VARIABLES.map(|name| (name, url.to_owned())).into_iter().chain(empty)
+}
+
+/// The rules of a proxy, and the credentials that its clients have to name.
+struct GuardedRules {
+    rules: ProxyRules,
+    credentials: Option<ProxyCredentials>,
+}
+
+impl GuardedRules {
+    /// Whether a request may be read.
+    fn admits(&self, headers: &HeaderMap) -> bool {
+        self.credentials.as_ref().is_none_or(|credentials| credentials.are_in(headers))
+    }
+}
+
+/// The credentials of a proxy, as a digest: comparing digests takes the same time for every answer.
+struct ProxyCredentials([u8; 32]);
+
+impl ProxyCredentials {
+    fn of(token: &ProxyToken) -> Self {
+        let named = BASE64_STANDARD.encode(format!("{USER}:{}", token.expose()));
+        Self(Sha256::digest(named).into())
+    }
+
+    fn are_in(&self, headers: &HeaderMap) -> bool {
+        let mut values = headers.get_all(PROXY_AUTHORIZATION).iter();
+        let (Some(value), None) = (values.next(), values.next()) else { return false };
+        let Some((scheme, named)) = value.as_bytes().split_at_checked(SCHEME.len()) else { return false };
+        let named: [u8; 32] = Sha256::digest(named.trim_ascii()).into();
+        let different = self.0.iter().zip(named).fold(0, |all, (own, other)| black_box(all | (own ^ other)));
+        scheme.eq_ignore_ascii_case(SCHEME.as_bytes()) && different == 0
+    }
+}
+
+/// The socket that a proxy listens on.
+trait ProxyListener: Send + Sync + 'static {
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// Waits for a connection.
+    fn connection(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+}
+
+impl ProxyListener for UnixListener {
+    type Stream = UnixStream;
+
+    async fn connection(&self) -> io::Result<UnixStream> {
+        self.accept().await.map(|(stream, _)| stream)
+    }
+}
+
+impl ProxyListener for TcpListener {
+    type Stream = TcpStream;
+
+    async fn connection(&self) -> io::Result<TcpStream> {
+        self.accept().await.map(|(stream, _)| stream)
+    }
+}
+
+async fn listen(listener: impl ProxyListener, rules: Arc<GuardedRules>) {
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
-        match listener.accept().await {
-            Ok((stream, _)) => {
+        match listener.connection().await {
+            Ok(stream) => {
                 let rules = Arc::clone(&rules);
                 connections.spawn(async move {
                     connection(stream, rules).await;
@@ -132,7 +235,7 @@ async fn listen(listener: UnixListener, rules: Arc<ProxyRules>) {
     }
 }
 
-async fn connection(stream: UnixStream, rules: Arc<ProxyRules>) {
+async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, rules: Arc<GuardedRules>) {
     let (stream, activity) = WatchedStream::new(stream);
     tokio::select! {
         () = serve(stream, rules) => {}
@@ -149,7 +252,10 @@ struct ProxyConnection {
     request: Option<AbortOnDropHandle<()>>,
 }
 
-async fn serve(stream: WatchedStream<UnixStream>, rules: Arc<ProxyRules>) {
+async fn serve<S>(stream: WatchedStream<S>, rules: Arc<GuardedRules>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let behind = Arc::new(Mutex::new(ProxyConnection::default()));
     let service = service_fn(|request| {
         let (rules, behind) = (Arc::clone(&rules), Arc::clone(&behind));
@@ -176,6 +282,8 @@ type ProxyBody = BoxBody<Bytes, hyper::Error>;
 /// Why a request is not carried out.
 #[derive(Debug, thiserror::Error)]
 enum ProxyFailure {
+    #[error("this proxy is for the commands of one sandbox of kode-ls: the request does not name its token")]
+    Stranger,
     #[error("{0}")]
     Request(&'static str),
     #[error("the host cannot be taken: {0}")]
@@ -195,6 +303,7 @@ enum ProxyFailure {
 impl ProxyFailure {
     fn status(&self) -> StatusCode {
         match self {
+            Self::Stranger => StatusCode::PROXY_AUTHENTICATION_REQUIRED,
             Self::Request(_) | Self::Host(_) => StatusCode::BAD_REQUEST,
             Self::Refused(_) | Self::Private(_) => StatusCode::FORBIDDEN,
             Self::Unreachable(..) => StatusCode::BAD_GATEWAY,
@@ -206,20 +315,28 @@ impl ProxyFailure {
         let line = Full::new(Bytes::from(format!("{self}\n")));
         let mut response = Response::new(line.map_err(|never| match never {}).boxed());
         *response.status_mut() = self.status();
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        if matches!(self, Self::Stranger) {
+            headers.insert(PROXY_AUTHENTICATE, CHALLENGE);
+            // The body of the request is not read.
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         response
     }
 }
 
 async fn answer(
     request: Request<Incoming>,
-    rules: &ProxyRules,
+    rules: &GuardedRules,
     behind: &Mutex<ProxyConnection>,
 ) -> Response<ProxyBody> {
-    let answered = if request.method() == Method::CONNECT {
-        tunnel(request, rules, behind).await
+    let answered = if !rules.admits(request.headers()) {
+        Err(ProxyFailure::Stranger)
+    } else if request.method() == Method::CONNECT {
+        tunnel(request, &rules.rules, behind).await
     } else {
-        forward(request, rules, behind).await
+        forward(request, &rules.rules, behind).await
     };
     answered.unwrap_or_else(|failed| {
         tracing::debug!(%failed, "the proxy of a sandbox refused a request");

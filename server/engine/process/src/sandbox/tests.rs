@@ -167,8 +167,13 @@ fn a_request_is_read_as_it_was_sent_and_no_further() {
         },
         limits: ResourceLimits::default(),
     });
-    let request =
-        HelperRequest { policy: sandbox.unwrap().policy().clone(), control, proxy: None, guard: None };
+    let request = HelperRequest {
+        policy: sandbox.unwrap().policy().clone(),
+        control,
+        proxy: None,
+        guard: None,
+        is_checkout: false,
+    };
     let mut bytes = Vec::new();
     request.send(&mut bytes).unwrap();
     bytes.extend(b"rest");

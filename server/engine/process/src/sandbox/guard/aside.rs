@@ -259,7 +259,7 @@ impl BoundedCopy {
             FileType::Directory => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let opened = openat(&folder, name, flags, Mode::empty())?;
-                fs::DirBuilder::new().mode(found.st_mode & 0o777 | PRIVATE).create(to)?;
+                fs::DirBuilder::new().mode(rights(found.st_mode) | PRIVATE).create(to)?;
                 for entry in names_in(&opened)? {
                     self.entry(&opened, &entry, &to.join(&entry), depth + 1)?;
                 }
@@ -297,6 +297,11 @@ fn names_in(folder: &OwnedFd) -> io::Result<Vec<PathBuf>> {
         }
     }
     Ok(names)
+}
+
+/// The rights in a mode, whatever its width is on this system.
+fn rights(mode: impl Into<u32>) -> u32 {
+    mode.into() & 0o777
 }
 
 /// Gives a file that is too large to be copied a name beside its own.

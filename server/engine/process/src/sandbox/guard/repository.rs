@@ -70,6 +70,26 @@ pub(super) enum EntryRole {
     Steering,
 }
 
+/// The names of entries that commits write, for a kernel that is given patterns of names.
+#[cfg(any(target_os = "macos", all(test, target_os = "linux")))]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DataNames {
+    /// Folders, with all that is in them.
+    pub(crate) folders: &'static [&'static str],
+    /// Files, and the beginnings of names of further ones.
+    pub(crate) files: &'static [&'static str],
+    pub(crate) prefixes: &'static [&'static str],
+    /// The end of the name of a file that git is about to replace.
+    pub(crate) lock: &'static str,
+    /// Folders that hold further git folders.
+    pub(crate) containers: &'static [&'static str],
+}
+
+/// The names of entries that commits write.
+#[cfg(any(target_os = "macos", all(test, target_os = "linux")))]
+pub(crate) const DATA_NAMES: DataNames =
+    DataNames { folders: &FOLDERS, files: &FILES, prefixes: &PREFIXES, lock: LOCK, containers: &CONTAINERS };
+
 /// The purpose of a git folder's entry, by its name and whether it is a folder.
 pub(super) fn role(name: &OsStr, is_folder: bool) -> EntryRole {
     let Some(name) = name.to_str() else { return EntryRole::Steering };
@@ -84,6 +104,19 @@ pub(super) fn role(name: &OsStr, is_folder: bool) -> EntryRole {
     let name = name.strip_suffix(LOCK).unwrap_or(name);
     let is_data = FILES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     if is_data { EntryRole::Data } else { EntryRole::Steering }
+}
+
+/// Whether commits write the entry of these names in a git folder, for tests of patterns.
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) fn is_data_of_git(names: &[&OsStr]) -> bool {
+    let is_folder = |name: &OsStr| matches!(role(name, true), EntryRole::Data | EntryRole::NamedFiles);
+    let is_data = |names: &[&OsStr]| match names {
+        [] => false,
+        [only] => is_folder(only) || role(only, false) == EntryRole::Data,
+        [first, ..] => is_folder(first),
+    };
+    let holds_more = names.first().is_some_and(|first| role(first, true) == EntryRole::Container);
+    is_data(names) || holds_more && (1..names.len()).any(|at| is_data(&names[at..]))
 }
 
 /// Whether a command that is still running may need it for a moment.

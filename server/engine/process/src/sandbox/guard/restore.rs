@@ -10,7 +10,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::aside::Quarantine;
-use super::survey::{GuardSurvey, GuardedPath};
+use super::survey::GuardSurvey;
+#[cfg(target_os = "linux")]
+use super::survey::GuardedPath;
 use crate::sandbox::{GuardReport, RestoredPath};
 
 /// The largest file that is kept, in bytes.
@@ -43,6 +45,7 @@ impl GuardSnapshot {
     ///
     /// # Errors
     /// What could not be kept.
+    #[cfg(target_os = "linux")]
     pub(crate) fn contents(survey: &GuardSurvey, targets: &[PathBuf]) -> io::Result<Self> {
         let mut kept = Self::default();
         let readable = survey.found.iter().filter(|(_, guarded)| **guarded != GuardedPath::Unreadable);

@@ -17,9 +17,9 @@ use kode_base::steering::{self, is_repository, is_steering};
 use kode_base::{beneath, regular};
 
 use super::repository::{self, EntryRole};
-use crate::git_obeys::folders::{
-    BARE, COMMON, HEAD, MAX_POINTER, OF_BARE, folded, makes_repository, pointed_to,
-};
+#[cfg(target_os = "linux")]
+use crate::git_obeys::folders::makes_repository;
+use crate::git_obeys::folders::{BARE, COMMON, HEAD, MAX_POINTER, OF_BARE, folded, pointed_to};
 use crate::git_obeys::settings::{NamedPaths, SettingsPlace, hooks};
 use crate::sandbox::hidden::{HiddenFilter, PathTest};
 use kode_base::paths::real_path;
@@ -166,6 +166,7 @@ impl GuardSurvey {
     }
 
     /// Looks again at one path, regardless of its former state. `treatment` is that of the folder it lies in.
+    #[cfg(target_os = "linux")]
     pub(super) fn examine(
         &mut self,
         path: &Path,
@@ -189,6 +190,7 @@ impl GuardSurvey {
     }
 
     /// Reads a whole folder again.
+    #[cfg(target_os = "linux")]
     pub(super) fn examine_folder(
         &mut self,
         folder: &Path,
@@ -203,6 +205,7 @@ impl GuardSurvey {
     }
 
     /// Looks again whether a folder is a repository by its content.
+    #[cfg(target_os = "linux")]
     pub(super) fn examine_content(
         &mut self,
         folder: &Path,
@@ -432,6 +435,7 @@ impl GuardScope {
     }
 
     /// The paths above the roots at which a file would hide paths in them.
+    #[cfg(target_os = "linux")]
     pub(super) fn deciding_above(&self) -> impl Iterator<Item = PathBuf> {
         let names = self.hides.as_ref().map_or(&[][..], |hides| hides.deciding());
         let above: BTreeSet<_> = self.roots.iter().flat_map(|root| root.ancestors().skip(1)).collect();

@@ -29,15 +29,10 @@ use super::landlock::{self, FileRules};
 use super::seccomp::{self, Sockets};
 use super::{BRIDGE, bubblewrap};
 use crate::sandbox::ARGUMENT;
-use crate::sandbox::proxy::MAX_CONNECTIONS;
+use crate::sandbox::proxy::{self, MAX_CONNECTIONS};
 
 /// The socket of the proxy, by its name inside.
 pub(super) const SOCKET: &str = "proxy";
-/// The variables that programs look for a proxy in.
-const VARIABLES: [&str; 6] =
-    ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
-/// The variables for hosts that are reached without one: none are.
-const EXCEPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
 /// The longest answer of a bridge, in bytes.
 const MAX_ANSWER: u64 = 1024;
 /// How long is waited when no connection can be taken.
@@ -75,9 +70,7 @@ impl Bridge {
 
     /// The variables that lead programs to it.
     pub(super) fn variables(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let address = format!("http://{}:{}", Ipv4Addr::LOCALHOST, self.port);
-        let empty = EXCEPTIONS.map(|name| (name, String::new()));
-        VARIABLES.map(|name| (name, address.clone())).into_iter().chain(empty)
+        proxy::variables(&proxy::url(self.port, None))
     }
 }
 

@@ -27,7 +27,7 @@ use rustix::thread::set_no_new_privs;
 use super::bridge::Bridge;
 use super::landlock::{self, FileRules};
 use super::mounts::{self, MountError, MountStandIns};
-use super::processes::{WaitEnd, kill_all_below, linger, supervise};
+use super::processes::{WaitEnd, collect_all, kill_all_below, linger, supervise};
 use super::seccomp::{self, Sockets};
 use super::{
     EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, HelperPlan, HelperStatus, PLAN, STATUS, code_of, limits,
@@ -211,7 +211,7 @@ fn run(command: &[OsString], bridge: Option<&Bridge>, status: &mut HelperStatus)
         // It may be ending by itself.
         let _ = kill_process_group(child, signal);
     };
-    let over = supervise(start, forward, PATIENCE, pending());
+    let over = supervise(start, forward, collect_all, PATIENCE, pending());
     linger(&except, LINGER);
     kill_all_below(&except);
     if let Some(failure) = failure {

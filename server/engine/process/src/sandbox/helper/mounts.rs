@@ -123,14 +123,21 @@ pub(super) fn of(places: &PolicyPaths, survey: &GuardSurvey) -> Mounts {
     for root in places.writable.iter().filter(|root| root.ancestors().skip(1).any(covers)) {
         add(root, MountKind::Writable);
     }
+    // Of the places around it, the innermost decides: a folder to write in may lie in a hidden one.
+    let is_open_at = |path: &Path| {
+        let mut around = path.ancestors();
+        let nearest =
+            around.find(|folder| covers(folder) || places.writable.iter().any(|root| root == folder));
+        places.is_writable(path) && !nearest.is_some_and(covers)
+    };
     let links = survey.found.iter().filter(|(_, guarded)| matches!(guarded, GuardedPath::Link(_)));
-    let is_open = |path: &&PathBuf| places.is_writable(path) && !path.ancestors().any(covers);
+    let is_open = |path: &&PathBuf| is_open_at(path);
     let links: Vec<_> = links.map(|(path, _)| path).filter(is_open).collect();
     links.iter().for_each(|path| add(path, MountKind::PinnedLink));
     for path in held.iter().chain(&hidden).chain(links).chain(&survey.repositories) {
         let above = path.ancestors().skip(usize::from(!survey.repositories.contains(path)));
         for folder in above.take_while(|folder| places.is_writable(folder)) {
-            if !folder.ancestors().any(covers) {
+            if is_open_at(folder) {
                 add(folder, MountKind::Pinned);
             }
         }
@@ -301,4 +308,37 @@ fn make_read_only(path: &Path) -> Result<(), Errno> {
         }
     }
     mount_remount(by_descriptor(&mounted), flags, c"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(writable: &[&str], hidden: &[&str]) -> PolicyPaths {
+        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect();
+        PolicyPaths {
+            writable: paths(writable),
+            scratch: "/var/scratch".into(),
+            hidden: paths(hidden),
+            shown: Vec::new(),
+            read_only: Vec::new(),
+            home: None,
+        }
+    }
+
+    #[test]
+    fn what_lies_around_guarded_files_is_pinned_also_in_a_worktree_in_a_hidden_folder() {
+        let root = "/home/u/.local/state/kode-ls/worktrees/w";
+        let mut survey = GuardSurvey::default();
+        survey.found.insert(Path::new(root).join("lib/.git/config"), GuardedPath::File);
+        survey.repositories.insert(Path::new(root).join("lib/.git"));
+        let mounts = of(&places(&[root], &["/home/u/.local/state/kode-ls"]), &survey);
+        assert_eq!(mounts.get(Path::new(root)), Some(&MountKind::Writable));
+        for path in ["lib", "lib/.git"] {
+            assert_eq!(mounts.get(&Path::new(root).join(path)), Some(&MountKind::Pinned), "{path}");
+        }
+        let held = places(&[root, "/w"], &["/w/secret"]);
+        let mounts = of(&held, &GuardSurvey::default());
+        assert_eq!(mounts.get(Path::new("/w")), Some(&MountKind::Pinned));
+    }
 }

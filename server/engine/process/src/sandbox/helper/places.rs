@@ -12,49 +12,100 @@ use crate::sandbox::SandboxPolicy;
 use crate::sandbox::guard::{GuardScope, GuardSurvey, GuardedPath};
 use kode_base::paths::real_path;
 
-/// Folders of the system that can never be made writable.
-const NEVER_WRITABLE: [&str; 4] = ["/", "/proc", "/dev", "/sys"];
-/// Folders that every sandbox has of its own.
+/// Folders of the system that can never be made writable; on no system does one of another system mean anything else.
+const NEVER_WRITABLE: [&str; 13] = [
+    "/",
+    "/proc",
+    "/dev",
+    "/sys",
+    "/System",
+    "/Library",
+    "/Applications",
+    "/Users",
+    "/Volumes",
+    "/private",
+    "/private/etc",
+    "/private/var",
+    "/private/var/db",
+];
+/// Folders that every sandbox of Linux has of its own.
+#[cfg(target_os = "linux")]
 const OWN: [&str; 5] = ["/tmp", "/var/tmp", "/run", "/proc", "/dev"];
+
+/// The answers of a disk about paths.
+pub(crate) trait PathLookup {
+    /// The path with all links followed.
+    ///
+    /// # Errors
+    /// When nothing is there.
+    fn real(&self, path: &Path) -> io::Result<PathBuf>;
+
+    /// Whether a resolved path is a folder.
+    fn is_folder(&self, path: &Path) -> bool;
+}
+
+/// The disk of this machine.
+struct OwnDisk;
+
+impl PathLookup for OwnDisk {
+    fn real(&self, path: &Path) -> io::Result<PathBuf> {
+        real_path(path)
+    }
+
+    fn is_folder(&self, path: &Path) -> bool {
+        path.is_dir()
+    }
+}
 
 /// The paths of a policy, resolved.
 #[derive(Debug)]
-pub(super) struct PolicyPaths {
+pub(crate) struct PolicyPaths {
     /// Folders to write in, without the one for temporary files.
-    pub(super) writable: Vec<PathBuf>,
+    pub(crate) writable: Vec<PathBuf>,
     /// The folder for temporary files.
-    pub(super) scratch: PathBuf,
+    pub(crate) scratch: PathBuf,
     /// The hidden paths.
-    pub(super) hidden: Vec<PathBuf>,
+    pub(crate) hidden: Vec<PathBuf>,
     /// The visible paths in hidden ones.
-    pub(super) shown: Vec<PathBuf>,
+    pub(crate) shown: Vec<PathBuf>,
     /// The read-only places beneath a writable folder.
-    pub(super) read_only: Vec<PathBuf>,
+    pub(crate) read_only: Vec<PathBuf>,
     /// The home folder.
-    pub(super) home: Option<PathBuf>,
+    pub(crate) home: Option<PathBuf>,
 }
 
 impl PolicyPaths {
-    /// Resolves the paths of a policy.
+    /// Resolves the paths of a policy on the disk of this machine.
     pub(super) fn of(policy: &SandboxPolicy) -> io::Result<Self> {
-        let writable = policy.writable.iter().map(|folder| writable(folder.as_path()));
+        Self::on(policy, &OwnDisk)
+    }
+
+    /// Resolves the paths of a policy.
+    pub(crate) fn on(policy: &SandboxPolicy, disk: &dyn PathLookup) -> io::Result<Self> {
+        let writable = policy.writable.iter().map(|folder| writable_folder(folder.as_path(), disk));
         let resolve = |paths: &[kode_base::paths::AbsPath]| {
-            paths.iter().filter_map(|path| real_path(path.as_path()).ok()).collect::<Vec<_>>()
+            paths.iter().filter_map(|path| disk.real(path.as_path()).ok()).collect::<Vec<_>>()
         };
-        let mut hidden = resolve(&policy.hidden);
-        hidden.sort();
-        // Files in a hidden folder are hidden with it.
-        hidden.dedup_by(|inner, outer| inner.starts_with(outer));
+        let writable: Vec<PathBuf> = writable.collect::<io::Result<_>>()?;
+        let all: BTreeSet<_> = resolve(&policy.hidden).into_iter().collect();
+        // Files in a hidden folder are hidden with it, unless a folder to write in lies between.
+        let is_covered = |path: &Path| {
+            let mut above = path.ancestors().skip(1);
+            let nearest =
+                above.find(|folder| all.contains(*folder) || writable.iter().any(|root| root == folder));
+            nearest.is_some_and(|folder| !writable.iter().any(|root| root == folder))
+        };
+        let hidden: Vec<_> = all.iter().filter(|path| !is_covered(path)).cloned().collect();
         Ok(Self {
-            writable: writable.collect::<io::Result<_>>()?,
-            scratch: writable_scratch(policy)?,
+            writable,
+            scratch: writable_folder(policy.scratch.as_path(), disk)?,
             shown: resolve(&policy.shown)
                 .into_iter()
                 .filter(|path| hidden.iter().any(|hidden| path.starts_with(hidden)))
                 .collect(),
             hidden,
             read_only: resolve(&policy.read_only),
-            home: policy.home.as_ref().and_then(|home| real_path(home.as_path()).ok()),
+            home: policy.home.as_ref().and_then(|home| disk.real(home.as_path()).ok()),
         })
     }
 
@@ -71,11 +122,16 @@ impl PolicyPaths {
 
     /// The paths that may not be changed: those of the policy and the guarded ones, links resolved.
     pub(super) fn held(&self, survey: &GuardSurvey) -> BTreeSet<PathBuf> {
+        self.held_on(survey, &OwnDisk)
+    }
+
+    /// As [`Self::held`], on another disk.
+    pub(crate) fn held_on(&self, survey: &GuardSurvey, disk: &dyn PathLookup) -> BTreeSet<PathBuf> {
         let guarded = survey.found.iter().filter_map(|(path, guarded)| match guarded {
             GuardedPath::File | GuardedPath::Folder | GuardedPath::Unreadable => Some(path.clone()),
             GuardedPath::Link(_) => None,
         });
-        let held = guarded.chain(self.link_targets(survey)).chain(self.read_only.iter().cloned());
+        let held = guarded.chain(self.link_targets_on(survey, disk)).chain(self.read_only.iter().cloned());
         let mut held: BTreeSet<_> = held.filter(|path| self.is_in_a_root(path)).collect();
         // Files in a held folder are held with it, unless a writable folder lies between.
         let is_covered = |path: &Path| {
@@ -96,36 +152,38 @@ impl PolicyPaths {
     }
 
     /// The paths in folders to write in that guarded links lead to, and that are guarded with them.
+    #[cfg(target_os = "linux")]
     pub(super) fn link_targets(&self, survey: &GuardSurvey) -> Vec<PathBuf> {
+        self.link_targets_on(survey, &OwnDisk)
+    }
+
+    fn link_targets_on(&self, survey: &GuardSurvey, disk: &dyn PathLookup) -> Vec<PathBuf> {
         let links = survey.found.iter().filter(|(_, guarded)| matches!(guarded, GuardedPath::Link(_)));
         let targets = links.filter(|(path, _)| survey.holds_target(path));
-        let targets = targets.filter_map(|(path, _)| real_path(path).ok());
+        let targets = targets.filter_map(|(path, _)| disk.real(path).ok());
         targets.filter(|target| self.is_in_a_root(target)).collect()
     }
 
     /// Whether a path is there inside: folders that every sandbox has of its own cover what lies in them outside.
+    #[cfg(target_os = "linux")]
     pub(super) fn is_seen(&self, path: &Path) -> bool {
         self.is_writable(path) || !OWN.iter().any(|own| path.starts_with(own))
     }
 
-    fn is_in_a_root(&self, path: &Path) -> bool {
+    pub(crate) fn is_in_a_root(&self, path: &Path) -> bool {
         self.writable.iter().any(|root| path.starts_with(root))
     }
 
     /// Whether a path lies in a folder to write in.
-    pub(super) fn is_writable(&self, path: &Path) -> bool {
+    pub(crate) fn is_writable(&self, path: &Path) -> bool {
         self.writable.iter().chain([&self.scratch]).any(|root| path.starts_with(root))
     }
 }
 
-fn writable_scratch(policy: &SandboxPolicy) -> io::Result<PathBuf> {
-    writable(policy.scratch.as_path())
-}
-
-fn writable(folder: &Path) -> io::Result<PathBuf> {
+fn writable_folder(folder: &Path, disk: &dyn PathLookup) -> io::Result<PathBuf> {
     let named = |error| io::Error::new(io::Error::kind(&error), format!("{}: {error}", folder.display()));
-    let resolved = real_path(folder).map_err(named)?;
-    if !resolved.is_dir() {
+    let resolved = disk.real(folder).map_err(named)?;
+    if !disk.is_folder(&resolved) {
         return Err(named(io::ErrorKind::NotADirectory.into()));
     }
     if NEVER_WRITABLE.iter().any(|never| resolved == Path::new(never)) {

@@ -1,20 +1,30 @@
-//! The processes below this one, by what the kernel says in `/proc`.
+//! The processes below this one; on Linux by what the kernel says in `/proc`.
 //!
 //! Rule: a process that is asked about may be gone already; that is never an error.
 
 use std::future::Future;
+use std::io;
 use std::pin::pin;
-use std::time::{Duration, Instant};
-use std::{fs, io, thread};
+use std::time::Duration;
+#[cfg(target_os = "linux")]
+use std::time::Instant;
+#[cfg(target_os = "linux")]
+use std::{fs, thread};
 
 use futures::StreamExt;
 use futures::stream::{SelectAll, unfold};
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
+#[cfg(any(target_os = "macos", test))]
+use rustix::process::waitpid;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+#[cfg(target_os = "linux")]
+use rustix::process::{getpid, kill_process, wait};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How long killing everything below may take.
+#[cfg(target_os = "linux")]
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long is waited between two looks.
+#[cfg(target_os = "linux")]
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Signals that are handed on to the command.
@@ -29,11 +39,29 @@ pub(super) enum WaitEnd {
     Stopped,
 }
 
-/// Waits for the end of a child, collecting all others that end, until `stop` is there. `on_signal` gets the signals
-/// that ask this process to end, and after the first of them the child has `patience` left.
+/// How a child ended, if it has. Collects all that have ended: orphans come to this process.
+#[cfg(target_os = "linux")]
+pub(super) fn collect_all(child: Pid) -> Option<WaitStatus> {
+    while let Ok(Some((id, status))) = wait(WaitOptions::NOHANG) {
+        if id == child {
+            return Some(status);
+        }
+    }
+    None
+}
+
+/// How a child ended, if it has. Others are collected by their own parents.
+#[cfg(any(target_os = "macos", test))]
+pub(super) fn collect_child(child: Pid) -> Option<WaitStatus> {
+    waitpid(Some(child), WaitOptions::NOHANG).ok().flatten().map(|(_, status)| status)
+}
+
+/// Waits for the end of a child, by `collect` whenever some child has ended, until `stop` is there. `on_signal` gets the
+/// signals that ask this process to end, and after the first of them the child has `patience` left.
 pub(super) fn supervise(
     start: impl FnOnce() -> io::Result<Pid>,
     mut on_signal: impl FnMut(Pid, Signal),
+    collect: impl Fn(Pid) -> Option<WaitStatus>,
     patience: Duration,
     stop: impl Future<Output = ()>,
 ) -> io::Result<WaitEnd> {
@@ -55,10 +83,8 @@ pub(super) fn supervise(
         loop {
             tokio::select! {
                 _ = ended.recv() => {
-                    while let Ok(Some((id, status))) = wait(WaitOptions::NOHANG) {
-                        if id == child {
-                            return Ok(WaitEnd::Ended(status));
-                        }
+                    if let Some(status) = collect(child) {
+                        return Ok(WaitEnd::Ended(status));
                     }
                 }
                 Some(signal) = signals.next() => {
@@ -76,6 +102,7 @@ pub(super) fn supervise(
 }
 
 /// The children of a process, the oldest first.
+#[cfg(target_os = "linux")]
 pub(super) fn children(parent: Pid) -> Vec<Pid> {
     let id = parent.as_raw_nonzero();
     let text = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
@@ -85,6 +112,7 @@ pub(super) fn children(parent: Pid) -> Vec<Pid> {
 /// Kills everything below this process but `except`, and collects it. This must be the process that orphans fall to.
 ///
 /// A killed process leaves its children to this one, so that the next look finds them.
+#[cfg(target_os = "linux")]
 pub(super) fn kill_all_below(except: &[Pid]) {
     let own = getpid();
     let deadline = Instant::now() + PATIENCE;
@@ -104,6 +132,7 @@ pub(super) fn kill_all_below(except: &[Pid]) {
 }
 
 /// Waits until nothing is below this process but `except`, at most for `limit`.
+#[cfg(target_os = "linux")]
 pub(super) fn linger(except: &[Pid], limit: Duration) {
     let deadline = Instant::now() + limit;
     loop {

@@ -59,8 +59,34 @@ impl Fixture {
         let socket = AbsPath::new(folder.path().join("proxy")).unwrap();
         let lookup = Arc::clone(&names) as Arc<dyn Lookup>;
         let rules = ProxyRules { allowed: read(allowed), denied: read(denied), local, lookup };
-        let proxy = Some(SandboxProxy::start(socket, rules).unwrap());
+        let proxy = Some(SandboxProxy::on_socket(socket, rules).unwrap());
         Self { folder, proxy, server, port, names }
+    }
+
+    /// As [`Self::new`], with a proxy on loopback.
+    async fn on_loopback() -> Self {
+        let mut fixture = Self::new(&[], &[], true).await;
+        let allowed = vec![format!("home.example:{}", fixture.port).parse().unwrap()];
+        let lookup = Arc::clone(&fixture.names) as Arc<dyn Lookup>;
+        let rules = ProxyRules { allowed, denied: Vec::new(), local: true, lookup };
+        fixture.proxy = Some(SandboxProxy::on_loopback(rules).unwrap());
+        fixture
+    }
+
+    /// The port and the token of a proxy on loopback.
+    fn loopback(&self) -> (u16, ProxyToken) {
+        match self.proxy.as_ref().unwrap().address() {
+            ProxyAddress::Loopback { port, token } => (*port, token.clone()),
+            ProxyAddress::Socket(socket) => panic!("{socket:?}"),
+        }
+    }
+
+    /// Sends a request to a proxy on loopback, with these lines in its head.
+    async fn knock(&self, line: &str, headers: &str) -> TcpStream {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.loopback().0)).await.unwrap();
+        let line = line.replace("PORT", &self.port.to_string());
+        stream.write_all(format!("{line} HTTP/1.1\r\n{headers}\r\n").as_bytes()).await.unwrap();
+        stream
     }
 
     async fn connect(&self) -> UnixStream {
@@ -233,4 +259,95 @@ async fn it_is_its_users_alone_and_ends_with_its_connections() {
     assert_eq!(client.read_to_end(&mut bytes).await.unwrap_or_default(), 0);
     assert_eq!(server.read_to_end(&mut bytes).await.unwrap_or_default(), 0);
     assert!(UnixStream::connect(fixture.folder.path().join("proxy")).await.is_err());
+}
+
+/// The header of a client that names a user and a token.
+fn named(user: &str, token: &str) -> String {
+    format!("Proxy-Authorization: Basic {}\r\n", BASE64_STANDARD.encode(format!("{user}:{token}")))
+}
+
+#[tokio::test]
+async fn on_loopback_a_request_without_the_token_is_refused_before_anything_of_it_is_done() {
+    let fixture = Fixture::on_loopback().await;
+    let (_, token) = fixture.loopback();
+    let right = named("kode-ls", token.expose());
+    let short = &token.expose()[..token.expose().len() - 1];
+    for headers in [
+        String::new(),
+        named("kode-ls", ""),
+        named("kode-ls", short),
+        named("kode-ls", &format!("{}0", token.expose())),
+        named("kode-ls", ProxyToken::random().expose()),
+        named("other", token.expose()),
+        named("", token.expose()),
+        right.replace("Basic", "Bearer"),
+        format!("Proxy-Authorization: {}\r\n", token.expose()),
+        right.replace("Proxy-Authorization", "Authorization"),
+        // Which of two would count is no question.
+        format!("{right}{}", named("kode-ls", short)),
+        format!("{right}{right}"),
+    ] {
+        for line in
+            ["CONNECT home.example:PORT", "GET http://home.example:PORT/", "GET /", "POST http://x:1/"]
+        {
+            let mut client = fixture.knock(line, &headers).await;
+            let mut answer = head(&mut client).await;
+            assert!(answer.starts_with("HTTP/1.1 407 "), "{line} {headers}: {answer}");
+            assert!(answer.to_ascii_lowercase().contains("\r\nconnection: close\r\n"), "{answer}");
+            client.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.to_ascii_lowercase().contains("proxy-authenticate: basic realm="), "{answer}");
+            assert!(
+                answer.contains("does not name its token") && !answer.contains(token.expose()),
+                "{answer}"
+            );
+        }
+    }
+    assert_eq!(fixture.names.asked.load(Ordering::Relaxed), 0, "no name is looked up for a stranger");
+    let mut client = fixture.knock("CONNECT home.example:PORT", &right).await;
+    // The first connection there is: none of the refused requests made one.
+    let (mut server, _) = fixture.server.accept().await.unwrap();
+    assert!(head(&mut client).await.starts_with("HTTP/1.1 200 "));
+    client.write_all(b"up").await.unwrap();
+    let mut bytes = [0; 2];
+    server.read_exact(&mut bytes).await.unwrap();
+    assert_eq!(&bytes, b"up");
+}
+
+#[tokio::test]
+async fn on_loopback_each_request_names_the_token_and_no_server_sees_it() {
+    let fixture = Fixture::on_loopback().await;
+    let (_, token) = fixture.loopback();
+    let right = named("kode-ls", token.expose()).replace("Basic", "bASIC");
+    let mut client = fixture.knock("GET http://home.example:PORT/a", &right).await;
+    let (mut server, _) = fixture.server.accept().await.unwrap();
+    let sent = head(&mut server).await.to_ascii_lowercase();
+    assert!(sent.starts_with("get /a http/1.1\r\n") && !sent.contains("proxy-"), "{sent}");
+    server.write_all(b"HTTP/1.1 204 None\r\n\r\n").await.unwrap();
+    assert!(head(&mut client).await.starts_with("HTTP/1.1 204 "));
+    let again = format!("GET http://home.example:{}/b HTTP/1.1\r\n\r\n", fixture.port);
+    client.write_all(again.as_bytes()).await.unwrap();
+    let answer = head(&mut client).await;
+    assert!(answer.starts_with("HTTP/1.1 407 "), "{answer}");
+    // The host list applies to clients with the token as well.
+    let mut other = fixture.knock("CONNECT other.example:443", &right).await;
+    assert!(head(&mut other).await.starts_with("HTTP/1.1 403 "));
+}
+
+#[tokio::test]
+async fn on_loopback_each_proxy_has_a_token_of_its_own_that_is_shown_nowhere_else() {
+    let (one, other) = (Fixture::on_loopback().await, Fixture::on_loopback().await);
+    let (port, token) = one.loopback();
+    assert!(token != other.loopback().1 && token.expose().len() == 64);
+    assert_eq!(url(port, Some(&token)), format!("http://kode-ls:{}@127.0.0.1:{port}", token.expose()));
+    assert_eq!(url(port, None), format!("http://127.0.0.1:{port}"));
+    assert!(!format!("{:?}", one.proxy).contains(token.expose()));
+    let address = serde_json::to_value(one.proxy.as_ref().unwrap().address()).unwrap();
+    assert_eq!(address, serde_json::json!({ "loopback": { "port": port, "token": token.expose() } }));
+    let mut stranger = other.knock("CONNECT home.example:PORT", &named("kode-ls", token.expose())).await;
+    assert!(head(&mut stranger).await.starts_with("HTTP/1.1 407 "));
+    drop(one);
+    // Its port is closed with it; the runtime ends its task at the next occasion.
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
 }

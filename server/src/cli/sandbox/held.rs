@@ -1,4 +1,4 @@
-//! One command in the sandbox of Linux.
+//! One command in the sandbox of a system whose kernel holds it.
 //!
 //! Rule: see the module above. This process is the helper that sets the sandbox up.
 
@@ -106,13 +106,13 @@ fn print_report(report: &HelperReport, verbose: bool) {
         say(format!("it changed {}, which could not be put back: {reason}", path.display()));
     }
     if let (true, Some(enforced)) = (verbose, &report.enforced) {
-        say(format!(
-            "held by {} (landlock {}, seccomp {}, network {})",
-            enforced.kind,
-            enforced.landlock,
-            if enforced.seccomp { "on" } else { "off" },
-            enforced.network
-        ));
+        let filters = if enforced.seccomp { "on" } else { "off" };
+        // Of Seatbelt neither is a part.
+        let walls = match (enforced.kind == SandboxKind::Seatbelt.name(), &enforced.landlock) {
+            (true, _) => String::new(),
+            (false, landlock) => format!("landlock {landlock}, seccomp {filters}, "),
+        };
+        say(format!("held by {} ({walls}network {})", enforced.kind, enforced.network));
         enforced.weaker.iter().for_each(|reason| say(format!("weaker: {reason}")));
     }
 }

@@ -1,4 +1,4 @@
-//! The sandbox on Linux.
+//! The sandbox of systems whose kernel holds commands: Linux and macOS.
 //!
 //! Rule: a helper process, this same program started again, sets the sandbox up and reports what it did. Guarded files are
 //! watched from the start of a command to its end.
@@ -22,7 +22,7 @@ use super::environment::keeps;
 use super::guard::{FileGuard, GuardLease, GuardScope, LeaseKind, Quarantine};
 use super::hidden::HiddenFilter;
 use super::policy::{
-    GuardReport, HelperReport, HelperRequest, InputMode, Network, QuarantinedFile, SandboxKind,
+    GuardReport, HelperReport, HelperRequest, InputMode, Network, ProxyAddress, QuarantinedFile, SandboxKind,
     SandboxPolicy, StartFailure,
 };
 use super::proxy::{ProxyRules, SandboxProxy};
@@ -146,13 +146,12 @@ impl Sandbox {
         AbsPath::new(control).map_err(io::Error::other)
     }
 
-    /// The socket of the proxy that its commands reach listed hosts through; nothing where they reach none. The proxy
-    /// is started when this is asked for the first time, in the runtime that is then at hand, and ends with the
-    /// sandbox.
+    /// The proxy that its commands reach listed hosts through; nothing where they reach none. It is started when this is
+    /// asked for the first time, in the runtime that is then at hand, and ends with the sandbox.
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn proxy(&self) -> io::Result<Option<AbsPath>> {
+    pub fn proxy(&self) -> io::Result<Option<ProxyAddress>> {
         let Network::Allowed { hosts, denied, local } = &self.policy.network else { return Ok(None) };
         // Without a network of the command's own there is nowhere to put the way to it.
         if hosts.is_empty() || self.policy.kind == SandboxKind::Landlock {
@@ -160,23 +159,28 @@ impl Sandbox {
         }
         let mut proxy = self.proxy.lock();
         if let Some(proxy) = &*proxy {
-            return Ok(Some(proxy.socket().clone()));
+            return Ok(Some(proxy.address().clone()));
         }
-        let socket = real_path(self.folder.path())?.join(PROXY);
         let rules = ProxyRules {
             allowed: hosts.clone(),
             denied: denied.clone(),
             local: *local,
             lookup: Arc::new(SystemLookup),
         };
-        let started =
-            SandboxProxy::start(AbsPath::new(socket).map_err(io::Error::other)?, rules).map_err(|error| {
-                io::Error::new(
-                    error.kind(),
-                    format!("the proxy for the network could not be started: {error}"),
-                )
-            })?;
-        Ok(Some(proxy.insert(started).socket().clone()))
+        let started = match self.policy.kind {
+            // Its commands have no namespace of the network to themselves that a way to a socket could lie in.
+            SandboxKind::Seatbelt => SandboxProxy::on_loopback(rules),
+            SandboxKind::Bubblewrap { .. } | SandboxKind::Landlock => {
+                let socket = real_path(self.folder.path())?.join(PROXY);
+                AbsPath::new(socket)
+                    .map_err(io::Error::other)
+                    .and_then(|socket| SandboxProxy::on_socket(socket, rules))
+            }
+        };
+        let started = started.map_err(|error| {
+            io::Error::new(error.kind(), format!("the proxy for the network could not be started: {error}"))
+        })?;
+        Ok(Some(proxy.insert(started).address().clone()))
     }
 
     /// The same sandbox for commands that may write in these folders and in no others, with a folder for temporary files of its
@@ -188,7 +192,7 @@ impl Sandbox {
         let (folder, scratch) = temporary()?;
         let mut read_only = self.policy.read_only.clone();
         match self.policy.kind {
-            SandboxKind::Bubblewrap { .. } => {
+            SandboxKind::Bubblewrap { .. } | SandboxKind::Seatbelt => {
                 // Visible files are put there like writable ones, and then held.
                 writable.extend(readable.iter().cloned());
                 read_only.extend(readable.iter().cloned());
@@ -247,7 +251,8 @@ impl Sandbox {
         let control = self.control()?;
         let guard = control.join(GUARD);
         watched.hand_over(guard.as_path())?;
-        Ok((HelperRequest { policy, control, proxy, guard: Some(guard) }, watched))
+        let is_checkout = self.is_for_checkouts;
+        Ok((HelperRequest { policy, control, proxy, guard: Some(guard), is_checkout }, watched))
     }
 
     /// Returns the walk through the workspace, to be done ahead of the first command. It blocks on the disk and does not keep the
@@ -343,7 +348,7 @@ impl Sandbox {
         let mut read_only = self.policy.read_only.clone();
         let variables = self.with(variables);
         match self.policy.kind {
-            SandboxKind::Bubblewrap { .. } => {
+            SandboxKind::Bubblewrap { .. } | SandboxKind::Seatbelt => {
                 writable.extend(self.policy.writable.iter().cloned());
                 // Visible files are put there like writable ones, and then held.
                 writable.extend(readable.iter().cloned());
