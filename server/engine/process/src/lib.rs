@@ -7,6 +7,7 @@
 
 pub mod git;
 pub mod git_obeys;
+mod interpreter;
 #[cfg(unix)]
 pub mod login_path;
 pub mod outcome;

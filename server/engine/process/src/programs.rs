@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use parking_lot::RwLock;
 
-use crate::shell::interpreter::{self, MISSING_GIT_BASH};
+use crate::interpreter::{MISSING_GIT_BASH, SHELLS, WindowsMachine};
 use kode_base::paths::{AbsPath, real_path};
 
 /// Folders of the system, whatever `PATH` says.
@@ -30,9 +30,6 @@ const SHARED: [&str; 0] = [];
 /// The ends of the names of programs; a name without one of them gets each in turn.
 #[cfg(windows)]
 const ENDS: [&str; 4] = [".exe", ".com", ".cmd", ".bat"];
-
-/// The names of the shell that hooks, helpers and settings begin with.
-const SHELLS: [&str; 2] = ["bash", "sh"];
 
 /// The known programs.
 #[derive(Debug, Default)]
@@ -92,7 +89,7 @@ pub fn find(name: &str) -> Result<PathBuf, ProgramError> {
         return Ok(PathBuf::from(name));
     }
     if cfg!(windows) && SHELLS.contains(&name) {
-        return interpreter::git_bash().ok_or_else(|| ProgramError::NoShell(name.to_owned()));
+        return git_bash().ok_or_else(|| ProgramError::NoShell(name.to_owned()));
     }
     if let Some(found) = KNOWN.read().found.get(name)
         && is_program(found)
@@ -103,6 +100,17 @@ pub fn find(name: &str) -> Result<PathBuf, ProgramError> {
     let found = search(name, &folders(), &known.writable)?;
     known.found.insert(name.to_owned(), found.clone());
     Ok(found)
+}
+
+/// The shells that run commands, the preferred one first.
+pub(crate) fn shells() -> impl Iterator<Item = PathBuf> {
+    let of_windows = if cfg!(windows) { git_bash() } else { None };
+    let of_unix: &[&str] = if cfg!(windows) { &[] } else { &SHELLS };
+    of_windows.into_iter().chain(of_unix.iter().filter_map(|shell| find(shell).ok()))
+}
+
+fn git_bash() -> Option<PathBuf> {
+    WindowsMachine { variable: &variable, path: &searched(), is_file: &Path::is_file }.bash()
 }
 
 /// Where `PATH` has a program, in folders that the agent may write in as well; for programs that the user names and starts. A name with a slash in it is a
@@ -126,13 +134,13 @@ pub fn search_path() -> OsString {
 }
 
 /// The folders of `PATH` and of the system that the agent may not write in.
-pub(crate) fn searched() -> Vec<PathBuf> {
+fn searched() -> Vec<PathBuf> {
     let known = KNOWN.read();
     folders().into_iter().filter(|folder| may_be_searched(folder, &known.writable)).collect()
 }
 
 /// A variable of this process.
-pub(crate) fn variable(name: &str) -> Option<OsString> {
+fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 

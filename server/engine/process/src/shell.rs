@@ -12,7 +12,6 @@
 pub mod error_output;
 mod foreground;
 pub mod helper;
-pub(crate) mod interpreter;
 mod output;
 pub mod piped;
 mod process;
@@ -35,6 +34,7 @@ use tempfile::TempPath;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
+use crate::interpreter;
 use crate::outcome::{CapturedOutput, Exit};
 use crate::programs;
 use crate::sandbox::{GuardReport, PreparedCommand, Sandbox, SandboxRun, StartFailure, inherits};
@@ -423,7 +423,7 @@ impl Shell {
         let started = Instant::now();
         let mut variables: BTreeMap<String, String> = self.variables.lock().iter().cloned().collect();
         variables.extend(self.exported());
-        for shell in interpreter::shells() {
+        for shell in programs::shells() {
             let prepared = prepare(&shell, command, &directory, report, &self.secrets.all());
             let confined = confined(sandbox.as_ref(), prepared, variables.clone(), limit.is_some());
             let (prepared, input, pending) = confined.await?;

@@ -6,10 +6,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::programs;
-
 /// The shells of Unix, the preferred one first.
-const UNIX: [&str; 2] = ["bash", "sh"];
+pub(crate) const SHELLS: [&str; 2] = ["bash", "sh"];
 /// The variable that names the shell on Windows.
 const VARIABLE: &str = "KODE_LS_BASH";
 /// Where Git for Windows has bash, from its folder.
@@ -29,7 +27,7 @@ pub(crate) const MISSING_GIT_BASH: &str =
     "install Git for Windows, or name its bash.exe in the variable KODE_LS_BASH";
 
 /// Why there is no shell, and the remedy.
-pub(super) const MISSING: &str = if cfg!(windows) {
+pub(crate) const MISSING: &str = if cfg!(windows) {
     MISSING_GIT_BASH
 } else {
     "neither `bash` nor `sh` is in a folder of PATH that the agent may not write in"
@@ -37,36 +35,21 @@ pub(super) const MISSING: &str = if cfg!(windows) {
 
 /// The command that prints the current folder as other programs of the system name it; a bash that is none of MSYS has only one
 /// name for it.
-pub(super) const PWD: &str = if cfg!(windows) { "{ command pwd -W || command pwd; }" } else { "command pwd" };
-
-/// The shells there are, the preferred one first.
-pub(super) fn shells() -> impl Iterator<Item = PathBuf> {
-    let of_windows = if cfg!(windows) { git_bash() } else { None };
-    let of_unix: &[&str] = if cfg!(windows) { &[] } else { &UNIX };
-    of_windows.into_iter().chain(of_unix.iter().filter_map(|shell| programs::find(shell).ok()))
-}
-
-/// The bash of Windows.
-pub(crate) fn git_bash() -> Option<PathBuf> {
-    let machine = WindowsMachine {
-        variable: &programs::variable,
-        path: &programs::searched(),
-        is_file: &Path::is_file,
-    };
-    machine.bash()
-}
+pub(crate) const PWD: &str = if cfg!(windows) { "{ command pwd -W || command pwd; }" } else { "command pwd" };
 
 /// The facts about a machine that decide where bash is.
-struct WindowsMachine<'a> {
-    variable: &'a dyn Fn(&str) -> Option<OsString>,
+pub(crate) struct WindowsMachine<'a> {
+    /// A variable of the environment.
+    pub(crate) variable: &'a dyn Fn(&str) -> Option<OsString>,
     /// The folders of `PATH` that the agent may not write in.
-    path: &'a [PathBuf],
-    is_file: &'a dyn Fn(&Path) -> bool,
+    pub(crate) path: &'a [PathBuf],
+    /// Whether a file is there.
+    pub(crate) is_file: &'a dyn Fn(&Path) -> bool,
 }
 
 impl WindowsMachine<'_> {
     /// Bash: the named one, that of the git in `PATH`, that of an installed git, or one in `PATH`.
-    fn bash(&self) -> Option<PathBuf> {
+    pub(crate) fn bash(&self) -> Option<PathBuf> {
         if let Some(named) = (self.variable)(VARIABLE) {
             // A name that leads nowhere is an error of the user; another shell would hide it.
             return Some(PathBuf::from(named)).filter(|named| (self.is_file)(named));
