@@ -1,8 +1,8 @@
 //! The end-to-end tests: one binary, one module for each side of the program.
 //!
 //! Rule: every test has its own project, server and model, so that all may run side by side; a test waits for what
-//! the program says, never for a time. What needs Unix itself (its shell, links, modes, signals), or reads only the sources of
-//! this project, is left out on Windows; `tests/cross/left-out-on-windows` lists it with the reasons.
+//! the program says, never for a time. Modules that need Unix itself (its shell, links, modes, signals) or read only the sources
+//! of this project are left out on Windows.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
 

@@ -33,7 +33,7 @@ pub(crate) const MISSING: &str = if cfg!(windows) {
     "neither `bash` nor `sh` is in a folder of PATH that the agent may not write in"
 };
 
-/// The command that prints the current folder as other programs of the system name it; a bash that is none of MSYS has only one
+/// The command that prints the current folder as other programs of the system name it; a bash outside of MSYS has only one
 /// name for it.
 pub(crate) const PWD: &str = if cfg!(windows) { "{ command pwd -W || command pwd; }" } else { "command pwd" };
 

@@ -108,7 +108,7 @@ fn of_words(name: &str, words: &[&str]) -> Option<String> {
             Some("deletes the saved states of a drive".to_owned())
         }
         "cipher" if words.iter().any(|word| word.to_ascii_lowercase().starts_with("/w")) => {
-            Some("`cipher` overwrites what was deleted".to_owned())
+            Some("`cipher` overwrites deleted files for good".to_owned())
         }
         "reg" if has(&["delete"]) && words.iter().any(|word| is_hive(word)) => {
             Some("deletes settings of the whole machine".to_owned())

@@ -33,7 +33,7 @@ pub(in crate::sandbox) const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
 pub(in crate::sandbox) const NOTHING: &str = "/usr/bin/true";
 /// How long processes may still take that a command started without waiting for them, as on Linux.
 const LINGER: Duration = Duration::from_millis(100);
-/// How long is waited between two looks at it.
+/// The time between two checks of it.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The additions of macOS to the state before the command starts.
