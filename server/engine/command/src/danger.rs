@@ -79,7 +79,6 @@ pub(super) fn of_command(
     let name = PathStyle::Windows.program_name(&named.text).to_ascii_lowercase();
     let name = name.as_str();
     found.extend(raises_rights(name, arguments));
-    found.extend(windows::of_command(named, arguments));
     let has = |wanted: &[&str]| arguments.iter().any(|word| wanted.contains(&word.text.as_str()));
     match name {
         "sudo" | "doas" | "su" | "pkexec" | "run0" => {
@@ -133,6 +132,10 @@ pub(super) fn of_command(
             }
             _ => {}
         }
+    }
+    // Programs of both systems, such as `shutdown`, have one reason.
+    if found.is_empty() {
+        found.extend(windows::of_command(named, arguments));
     }
     found
 }

@@ -377,6 +377,7 @@ mod tests {
             ("a ", BadPath::Blank),
             ("a\nb", BadPath::Control('\n')),
             ("!a", BadPath::Exception),
+            (r"C:\Users\a*", BadPath::Backslashes("C:/Users/a*".to_owned())),
             ("~root/a", BadPath::OtherHome("~root".to_owned())),
             ("*/../a", BadPath::Parent),
             ("a[bc", BadPath::UnclosedClass),
@@ -387,6 +388,26 @@ mod tests {
             (&"a".repeat(MAX_LENGTH + 1), BadPath::TooLong),
         ] {
             assert_eq!(text.parse::<PathPattern>(), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_drive_is_a_folder_at_the_root_and_reads_as_itself() {
+        for (path, rule) in [
+            (r"c:\Users\Ada [x]\a.rs", r"//C:/Users/Ada\ \[x\]/a.rs"),
+            (r"\\server\share\a", r"//\\\\server\\share/a"),
+        ] {
+            let names = PathStyle::Windows.names(path).into_iter().map(Cow::into_owned).collect();
+            let exact = PathPattern::beneath("//", names);
+            assert_eq!(exact.to_string(), rule);
+            let again: PathPattern = rule.parse().unwrap();
+            assert_eq!((again.variants, again.anchor), (exact.variants, PathAnchor::Root), "{rule}");
+        }
+        let (short, long): (PathPattern, PathPattern) =
+            ("C:/Users/*".parse().unwrap(), "//C:/Users/*".parse().unwrap());
+        assert_eq!((short.variants, short.anchor), (long.variants, long.anchor));
+        for no_drive in ["C:x", "CC:/x"] {
+            assert_eq!(no_drive.parse::<PathPattern>().unwrap().anchor, PathAnchor::Directory, "{no_drive}");
         }
     }
 

@@ -25,6 +25,8 @@ pub struct SandboxSupport {
     pub landlock: Option<u32>,
     /// Whether calls of the system can be filtered.
     pub seccomp: bool,
+    /// Why this system has no sandbox at all; nothing where one is looked for.
+    pub absent: Option<&'static str>,
     /// Whether Seatbelt works, or why it does not; nothing on other systems than macOS.
     pub seatbelt: Option<Result<(), String>>,
 }
@@ -44,6 +46,9 @@ impl SandboxSupport {
     /// # Errors
     /// The reason why no sandbox exists; every command asks then.
     pub fn best(&self) -> Result<SandboxKind, String> {
+        if let Some(reason) = self.absent {
+            return Err(reason.to_owned());
+        }
         if self.seatbelt.is_some() {
             return self.seatbelt();
         }
@@ -111,7 +116,13 @@ pub(super) const NONE: &str = "there is a sandbox for commands on Linux and macO
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 fn try_all() -> SandboxSupport {
-    SandboxSupport { bubblewrap: Err(NONE.to_owned()), landlock: None, seccomp: false, seatbelt: None }
+    SandboxSupport {
+        bubblewrap: Err(NONE.to_owned()),
+        landlock: None,
+        seccomp: false,
+        absent: Some(NONE),
+        seatbelt: None,
+    }
 }
 
 #[cfg(test)]
@@ -124,6 +135,7 @@ mod tests {
             bubblewrap: Err("no bwrap".to_owned()),
             landlock: None,
             seccomp: true,
+            absent: None,
             seatbelt,
         };
         assert_eq!(support(Some(Ok(()))).best(), Ok(SandboxKind::Seatbelt));
@@ -131,5 +143,7 @@ mod tests {
         let none = support(None);
         assert_eq!(none.best(), Err("no bwrap; this kernel has no Landlock".to_owned()));
         assert_eq!(none.seatbelt(), Err("Seatbelt is the sandbox of macOS".to_owned()));
+        let absent = SandboxSupport { absent: Some("none here"), ..none };
+        assert_eq!(absent.best(), Err("none here".to_owned()));
     }
 }

@@ -15,6 +15,7 @@ const FOLDERS: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
 
 pub(super) fn try_all() -> SandboxSupport {
     SandboxSupport {
+        absent: None,
         bubblewrap: bubblewrap(),
         landlock: landlock::version(),
         seccomp: seccomp::is_supported(),

@@ -14,6 +14,7 @@ const ALL: &str = "(version 1)(allow default)";
 pub(super) fn try_all() -> SandboxSupport {
     let tried = said(Path::new(SANDBOX_EXEC), &["-p", ALL, NOTHING]).map(drop);
     SandboxSupport {
+        absent: None,
         bubblewrap: Err("bubblewrap is a program of Linux".to_owned()),
         landlock: None,
         seccomp: false,
