@@ -37,8 +37,8 @@ test("a killed server is told, started again, and the session goes on", async (w
 test("a turn goes on while the window is loaded again, and its session is continued in the new one", async (workbench) => {
     const window = await workbench.open({ "a.txt": "one\n" });
     const session = await window.openChat();
-    await window.prompt("wait for it");
-    await workbench.waiting("wait");
+    await window.prompt("hold window");
+    await workbench.waiting("hold-window");
     const before = await window.serverPid();
     await window.reload();
     await eventually("another server", async () => {
@@ -48,8 +48,8 @@ test("a turn goes on while the window is loaded again, and its session is contin
     assert.doesNotThrow(() => process.kill(before, 0), "the first one goes on");
     await window.openChat();
     await window.status(/working/);
-    await workbench.release("wait");
-    await eventually("the end of the answer", async () => /It waited, and goes on\./.test(await window.text("said")));
+    await workbench.release("hold-window");
+    await eventually("the end of the answer", async () => /It was held, and goes on\./.test(await window.text("said")));
     await eventually("the first server has ended", () => {
         try {
             process.kill(before, 0);

@@ -223,7 +223,7 @@ export class Workbench {
     }
 
     async release(gate) {
-        await fetch(`${this.modelUrl}/scripted/release/${gate}`, { method: "POST" });
+        await this.scripted(`release/${gate}`, { method: "POST" });
     }
 
     /** The texts of all results of calls in the newest request to the model. */
@@ -235,7 +235,13 @@ export class Workbench {
     }
 
     async waiting(gate) {
-        await fetch(`${this.modelUrl}/scripted/waiting/${gate}`);
+        await this.scripted(`waiting/${gate}`);
+    }
+
+    /** Asks the scripted model about itself; a refusal is an error. */
+    async scripted(path, request) {
+        const response = await fetch(`${this.modelUrl}/scripted/${path}`, request);
+        if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
     }
 
     async stop(keep = false) {
