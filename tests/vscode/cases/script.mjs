@@ -75,7 +75,7 @@ export const script = {
             when: "^wait",
             steps: [{ content: [text("It waited, and goes on.")], gate: "wait", gate_after_events: 4, chunk: 4 }],
         },
-        // Each test has a gate of its own: what is released stays open for all that come later.
+        // Each test has a gate of its own: a released gate stays open for all later tests.
         ...["view", "tab", "window"].map((where) => ({
             when: `^hold ${where}`,
             steps: [{ content: [text("It was held, and goes on.")], gate: `hold-${where}`, gate_after_events: 4, chunk: 4 }],
