@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use kode_e2e::system::is_running;
 use kode_e2e::{Client, Offer, Project, Script, Session, Typing, binary, call, say};
 use serde_json::{Value, json};
 
@@ -292,14 +293,8 @@ fn a_cancelled_guest_is_told_so_and_nothing_of_it_is_left() {
     assert_eq!(outcome["outcome"], "cancelled");
     let ids = house.log().into_iter().find(|entry| !entry["child"].is_null()).unwrap();
     for id in [&ids["child"], &ids["own"]] {
-        assert!(!is_running(id.as_u64().unwrap()), "process {id} is left");
+        assert!(!is_running(id.as_u64().unwrap().try_into().unwrap()), "process {id} is left");
     }
-}
-
-/// Whether a process runs; a zombie does not.
-fn is_running(process: u64) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    stat.rsplit(')').next().and_then(|rest| rest.trim().chars().next()).is_some_and(|state| state != 'Z')
 }
 
 #[test]

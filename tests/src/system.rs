@@ -1,6 +1,7 @@
 //! The metadata of a process and of those it has started: memory, descriptors, threads, watches.
 //!
-//! Rule: everything is read from `/proc`; a process that ends meanwhile counts for nothing.
+//! Rule: everything is read from `/proc`, but whether a process runs, which every system answers; a process that ends
+//! meanwhile counts for nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,6 +72,29 @@ pub fn processes_in(folder: &Path) -> Vec<u32> {
         fs::read_link(format!("/proc/{process}/cwd")).is_ok_and(|place| place.starts_with(folder))
     };
     processes().filter(works).collect()
+}
+
+/// Whether a process runs; a zombie does not.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn is_running(process: u32) -> bool {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    text.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
+}
+
+/// Whether a process runs; a zombie does not.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn is_running(process: u32) -> bool {
+    use sysinfo::{Pid, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System};
+    let process = Pid::from_u32(process);
+    let mut system = System::new();
+    system.refresh_processes_specifics(
+        ProcessesToUpdate::Some(&[process]),
+        true,
+        ProcessRefreshKind::nothing(),
+    );
+    system.process(process).is_some_and(|process| process.status() != ProcessStatus::Zombie)
 }
 
 fn processes() -> impl Iterator<Item = u32> {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use kode_e2e::call;
+use kode_e2e::system::is_running;
 use serde_json::json;
 
 use super::{log, open, project_of, result, results, unasked};
@@ -12,11 +13,6 @@ use super::{log, open, project_of, result, results, unasked};
 pub(super) fn started(log: &Path) -> Vec<u32> {
     let text = fs::read_to_string(log).unwrap_or_default();
     text.lines().filter_map(|line| line.strip_prefix("started ")?.parse().ok()).collect()
-}
-
-pub(super) fn is_alive(process: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    !status.is_empty() && !status.contains("State:\tZ")
 }
 
 #[test]
@@ -36,7 +32,7 @@ fn a_server_that_fails_is_an_error_with_its_reason_and_leaves_no_process() {
         assert!(failed && text.contains(said) && text.contains("Grep"), "{how}: {text}");
         assert_eq!(client.shut_down(), 0);
         let processes = started(&log(&project));
-        assert!(!processes.is_empty() && !processes.iter().any(|process| is_alive(*process)), "{how}");
+        assert!(!processes.is_empty() && !processes.iter().any(|process| is_running(*process)), "{how}");
     }
 }
 
@@ -73,18 +69,18 @@ fn all_sessions_share_one_process_and_it_ends_with_the_last() {
     let client = open(&project, "");
     unasked(&client).run("go");
     let [process] = started(&log(&project)).try_into().unwrap();
-    assert!(is_alive(process));
+    assert!(is_running(process));
     client.kill();
     // The end of its input ends it.
     let began = std::time::Instant::now();
-    while is_alive(process) {
+    while is_running(process) {
         assert!(began.elapsed() < kode_e2e::LIMIT, "{process} is left");
         std::thread::yield_now();
     }
 }
 
 /// Waits until the server has got a request, then kills the client's process, and waits until the server is gone.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 pub(super) fn kill_while_it_hangs(client: &kode_e2e::Client, log: &Path) {
     let began = std::time::Instant::now();
     while !fs::read_to_string(log).unwrap_or_default().contains("textDocument/references") {
@@ -92,14 +88,14 @@ pub(super) fn kill_while_it_hangs(client: &kode_e2e::Client, log: &Path) {
         std::thread::yield_now();
     }
     client.kill();
-    while started(log).iter().any(|process| is_alive(*process)) {
+    while started(log).iter().any(|process| is_running(*process)) {
         assert!(began.elapsed() < kode_e2e::LIMIT, "the server is left");
         std::thread::yield_now();
     }
 }
 
 #[test]
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 fn a_server_that_hangs_ends_with_a_process_that_is_killed() {
     let project =
         project_of([call("References", json!({ "symbol": "alpha", "file_path": "a.word", "line": 1 }))]);

@@ -2,10 +2,11 @@
 //!
 //! Rule: the server for words is the editor's own here. The agent has no other, so that all of its answers come from it.
 
+use kode_e2e::system::is_running;
 use kode_e2e::{Client, LIMIT, Offer, Project, Received, Typing, call, say};
 use serde_json::{Value, json};
 
-use super::faults::{is_alive, started};
+use super::faults::started;
 use super::{log, offered, project_of, result, results, unasked, user_home, words_server};
 
 /// Starts `kode-ls wrap` with this server for an editor whose user has no server for the agent.
@@ -88,7 +89,7 @@ fn an_editor_has_the_features_of_both_and_the_agent_asks_the_same_server() {
         "the file that is not open in the editor is closed after each request: {text}"
     );
     assert_eq!(client.shut_down(), 0);
-    assert!(!is_alive(started(&log(&project))[0]));
+    assert!(!is_running(started(&log(&project))[0]));
 }
 
 #[test]
@@ -191,7 +192,7 @@ fn a_server_that_is_killed_is_started_again_and_the_agent_continues() {
     assert_eq!(messages, 1, "one message for one end");
     assert_eq!(client.shut_down(), 0);
     let processes = started(&log(&project));
-    assert!(processes.len() == 2 && !processes.iter().any(|process| is_alive(*process)));
+    assert!(processes.len() == 2 && !processes.iter().any(|process| is_running(*process)));
 }
 
 #[test]
@@ -210,7 +211,7 @@ fn a_server_that_hangs_or_floods_stops_neither_the_agent_nor_its_end() {
             _ => drop(client.await_answer(waiting).unwrap()),
         }
         assert_eq!(client.shut_down(), 0, "{how}");
-        assert!(!started(&log(&project)).iter().any(|process| is_alive(*process)), "{how}");
+        assert!(!started(&log(&project)).iter().any(|process| is_running(*process)), "{how}");
     }
 }
 
@@ -232,14 +233,14 @@ fn a_killed_process_leaves_no_server() {
     let client = open_words(&project, "", Offer::kode());
     client.kill();
     let began = std::time::Instant::now();
-    while started(&log(&project)).iter().any(|process| is_alive(*process)) {
+    while started(&log(&project)).iter().any(|process| is_running(*process)) {
         assert!(began.elapsed() < LIMIT, "the server is left");
         std::thread::yield_now();
     }
 }
 
 #[test]
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 fn a_wrapped_server_that_hangs_ends_with_a_process_that_is_killed() {
     let project =
         project_of([call("References", json!({ "symbol": "alpha", "file_path": "a.word", "line": 1 }))]);

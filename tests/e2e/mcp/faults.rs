@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use kode_e2e::system::is_running;
 use kode_e2e::{LIMIT, Project, Script, Session, call, say};
 use serde_json::{Value, json};
 
@@ -391,7 +392,7 @@ fn two_sessions_share_one_process_that_ends_with_the_last_and_with_the_server() 
         .unwrap()
         .to_owned();
     client.shut_down();
-    assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    assert!(!is_running(pid.parse().unwrap()));
 }
 
 #[test]

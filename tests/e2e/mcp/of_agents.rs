@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use kode_e2e::system::is_running;
 use kode_e2e::{Client, Project, Script, Session, call, say};
 use serde_json::{Value, json};
 
@@ -76,7 +77,7 @@ fn the_tools_of_a_described_server_are_the_sub_agent_s_alone_and_it_ends_with_th
     }
     let pids = begun(&log);
     assert_eq!(pids.len(), 1, "{pids:?}");
-    assert!(!Path::new(&format!("/proc/{}", pids[0])).exists(), "the server outlived its sub-agent");
+    assert!(!is_running(pids[0].parse().unwrap()), "the server outlived its sub-agent");
     assert_eq!(client.call("agent/mcp/list", json!({}))["servers"], json!([]), "it is none of the settings");
 }
 

@@ -108,8 +108,8 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWUTS,
     libc::CLONE_NEWCGROUP,
 ];
-/// Typing into someone else's terminal.
-const TERMINAL: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
+/// Typing into someone else's terminal: `TIOCSTI` and `TIOCLINUX`, whose type in `libc` differs between glibc and musl.
+const TERMINAL: [u64; 2] = [0x5412, 0x541C];
 /// The families of sockets of the internet.
 const INTERNET: [i32; 2] = [libc::AF_INET, libc::AF_INET6];
 /// The calls of the bridge to the proxy.
