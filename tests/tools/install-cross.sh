@@ -184,7 +184,7 @@ STUB
 standard_library() {
   local triple=$1 kind=$2 work=$prefix/.std flags=-Zforce-unstable-if-unmarked library object
   local folder=$rustlib/$triple
-  installed "$folder" "full $version" && return
+  installed "$folder" "full with bitcode $version" && return
   [ "$kind" = full ] || ! installed "$folder" "check $version" || return 0
   echo "$(basename "$0"): building the standard library of $triple ($kind)" >&2
   rm -rf "$work" "${folder:?}"
@@ -192,7 +192,8 @@ standard_library() {
   printf '[package]\nname = "nothing"\nversion = "0.0.0"\nedition = "2021"\n[profile.release]\ndebug = 0\n[workspace]\n' \
     >"$work/Cargo.toml"
   echo '#![no_std]' >"$work/src/lib.rs"
-  [ "$kind" = full ] || flags="$flags -Zno-codegen -Cdlltool=$prefix/bin/stub-dlltool"
+  # The distributed program is optimized as one, with the library; cargo leaves out what that needs unless it is asked.
+  [ "$kind" = full ] && flags="$flags -Cembed-bitcode=yes" || flags="$flags -Zno-codegen -Cdlltool=$prefix/bin/stub-dlltool"
   (cd "$work" && RUSTC_BOOTSTRAP=1 RUSTFLAGS=$flags CARGO_TARGET_DIR=$work/target slow "$rust/usr/bin/cargo" build -q --release \
     --target "$triple" -Zbuild-std=std,panic_abort,panic_unwind,proc_macro,test </dev/null >&2) ||
     fail "could not build the standard library of $triple (see above)"
@@ -208,6 +209,9 @@ standard_library() {
       ;;
   esac
   rm -rf "$work"
+  # Cargo does not see that the library below its crates is another one.
+  rm -rf "$prefix/target/$triple"
+  [ "$kind" != full ] || kind='full with bitcode'
   echo "$kind $version" >"$folder/.complete"
 }
 
