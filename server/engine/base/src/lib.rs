@@ -20,6 +20,7 @@ pub mod call;
 pub mod effort;
 pub mod encoding;
 pub mod entry;
+pub mod file_moves;
 pub mod file_turn;
 pub mod folder_watch;
 pub mod identity;
