@@ -22,6 +22,7 @@ pub mod encoding;
 pub mod entry;
 pub mod file_moves;
 pub mod file_turn;
+pub mod file_uri;
 pub mod folder_watch;
 pub mod identity;
 pub mod ids;
