@@ -82,10 +82,8 @@ fn two_new_files_of_one_name_are_made_one_after_the_other_where_they_are_one() {
 
 #[test]
 fn a_document_keeps_the_uri_that_its_editor_gave_it() {
-    let script = Script::default().when(
-        "^edit",
-        [call("Read", read("a(b).txt")), call("Edit", edit("a(b).txt")), say("Edited.")],
-    );
+    let script = Script::default()
+        .when("^edit", [call("Read", read("a(b).txt")), call("Edit", edit("a(b).txt")), say("Edited.")]);
     let project = Project::new(&script);
     project.write("a(b).txt", "one\n");
     let client = project.open();

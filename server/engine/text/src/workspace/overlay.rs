@@ -190,7 +190,7 @@ impl Workspace {
 
     /// Makes relative paths start at `cwd`.
     pub fn set_cwd(&self, cwd: AbsPath) {
-        *self.cwd.lock() = cwd;
+        *self.cwd.lock() = self.spellings.spelled(&cwd);
     }
 
     /// Turns what the model wrote (absolute, relative, `~/`, `file:` or `untitled:` URI) into a target.
