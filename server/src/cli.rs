@@ -35,6 +35,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use kode_engine::base::paths::{AbsPath, real_path};
+use kode_engine::base::spelling::Spellings;
 use kode_engine::config::settings::SettingsPolicies;
 use kode_engine::model::models::{Models, Pointer, ProfileLayer};
 use kode_engine::model::profile::ProfileOptions;
@@ -276,5 +277,5 @@ fn working_directory(given: Option<&PathBuf>) -> anyhow::Result<AbsPath> {
     let folder = given.map_or_else(|| current.clone(), |given| current.join(given));
     anyhow::ensure!(folder.is_dir(), "{} is not a folder", folder.display());
     let folder = real_path(&folder).with_context(|| format!("could not resolve {}", folder.display()))?;
-    Ok(AbsPath::new(folder)?)
+    Ok(Spellings::here().spelled(&AbsPath::new(folder)?))
 }

@@ -27,11 +27,12 @@ use jiff::Timestamp;
 use kode_engine::agent::history::Snapshot;
 use kode_engine::agent::history::paging::ItemPage;
 use kode_engine::agent::state::agents::{SubAgentView, WorkingAgent};
+use kode_engine::base::file_uri::{self, DriveSpelling};
 use kode_engine::base::ids::{
     AgentId, CallId, CheckpointId, HunkId, ItemId, PermissionId, QueueId, ResolutionId, SessionId, TurnId,
 };
 use kode_engine::base::mode::Mode;
-use kode_engine::base::paths::Target;
+use kode_engine::base::paths::{AbsPath, Target};
 use kode_engine::journal::lease::SessionWriter;
 use kode_engine::model::Usage;
 use kode_engine::model::models::Models;
@@ -43,7 +44,7 @@ use kode_engine::record::event::{Bookmark, Channel, QueuedPrompt, RunState};
 use kode_protocol as wire;
 use serde_json::Value;
 
-use crate::documents;
+use crate::documents::{self, Documents};
 use error::RequestError;
 pub use event::{event, gap};
 use item::call_state;
@@ -117,15 +118,35 @@ pub(crate) fn timestamp(time: Timestamp) -> wire::Timestamp {
     wire::Timestamp::new(time.to_string())
 }
 
-/// The URI of a file or untitled document.
-#[must_use]
-pub fn uri(target: &Target) -> wire::Uri {
-    match target {
-        // An absolute path always has a URI.
-        Target::File(path) => wire::Uri::new(
-            lsp_types::Url::from_file_path(path).map_or_else(|()| path.to_string(), |uri| uri.to_string()),
-        ),
-        Target::Untitled(uri) => wire::Uri::new(uri.as_str()),
+/// How files are named to the reader of a value.
+#[derive(Clone, Copy, Debug)]
+pub struct UriNames<'a>(Option<&'a Documents>);
+
+impl<'a> UriNames<'a> {
+    /// As a client writes the URIs of its own files.
+    #[must_use]
+    pub const fn of(documents: &'a Documents) -> Self {
+        Self(Some(documents))
+    }
+
+    /// For readers that have named no file: files on the disk, and programs.
+    #[must_use]
+    pub const fn standard() -> Self {
+        Self(None)
+    }
+
+    /// The URI of a file or untitled document.
+    #[must_use]
+    pub fn uri(self, target: &Target) -> wire::Uri {
+        wire::Uri::new(match (self.0, target) {
+            (Some(documents), target) => documents.uri_of(target),
+            (None, Target::File(path)) => file_uri::of_path(path, DriveSpelling::default()),
+            (None, Target::Untitled(uri)) => uri.clone(),
+        })
+    }
+
+    fn file(self, path: AbsPath) -> wire::Uri {
+        self.uri(&Target::File(path))
     }
 }
 
@@ -144,7 +165,7 @@ pub(crate) fn target_from_wire(path: &str, uri: &wire::Uri) -> Result<Target, Re
 
 /// A session as it is.
 #[must_use]
-pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
+pub fn snapshot(models: &Models, snapshot: Snapshot, names: UriNames<'_>) -> wire::Snapshot {
     let id = snapshot.id;
     wire::Snapshot {
         session_id: session_id(&id),
@@ -153,13 +174,13 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
         state: run_state(snapshot.state),
         mode: mode(snapshot.mode),
         model: model_ref(models, &snapshot.model),
-        items: snapshot.items.into_iter().map(item).collect(),
+        items: snapshot.items.into_iter().map(|each| item(each, names)).collect(),
         more_items: snapshot.more_items,
         pending_permissions: snapshot.pending.into_iter().map(|pending| prompt(&id, pending)).collect(),
         questions: snapshot.questions.into_iter().map(|asked| question::question(&id, asked)).collect(),
         todos: question::todos(&snapshot.todos),
         goal: snapshot.goal.map(goal::goal),
-        worktree: snapshot.worktree.as_ref().map(worktree),
+        worktree: snapshot.worktree.as_ref().map(|own| worktree(own, names)),
         team: snapshot.team.map(team::team),
         queue: snapshot.queue.into_iter().map(queued).collect(),
         steering: snapshot.steering.into_iter().map(queued).collect(),
@@ -178,9 +199,9 @@ pub fn snapshot(models: &Models, snapshot: Snapshot) -> wire::Snapshot {
     }
 }
 
-fn worktree(worktree: &Worktree) -> wire::SessionWorktree {
+fn worktree(worktree: &Worktree, names: UriNames<'_>) -> wire::SessionWorktree {
     wire::SessionWorktree {
-        uri: uri(&Target::File(worktree.path.clone())),
+        uri: names.file(worktree.path.clone()),
         path: worktree.path.to_string(),
         branch: worktree.branch.clone(),
         base: worktree.base.clone(),
@@ -207,12 +228,12 @@ pub fn channel_from_wire(channel: wire::Channel) -> Channel {
 
 /// A sub-agent as it is.
 #[must_use]
-pub fn sub_agent(agent: SubAgentView) -> wire::Subagent {
+pub fn sub_agent(agent: SubAgentView, names: UriNames<'_>) -> wire::Subagent {
     wire::Subagent {
         agent_id: agent_id(&agent.id),
         agent_type: agent.kind,
         description: agent.description,
-        items: agent.items.into_iter().map(item).collect(),
+        items: agent.items.into_iter().map(|each| item(each, names)).collect(),
         more_items: agent.more_items,
         usage: usage(agent.usage),
         bookmark: bookmark(agent.bookmark),
@@ -226,8 +247,9 @@ fn working(agent: WorkingAgent) -> wire::SubagentStarted {
 
 /// A page of a transcript.
 #[must_use]
-pub fn item_page(page: ItemPage) -> wire::ItemPage {
-    wire::ItemPage { items: page.items.into_iter().map(item).collect(), more_items: page.more_items }
+pub fn item_page(page: ItemPage, names: UriNames<'_>) -> wire::ItemPage {
+    let items = page.items.into_iter().map(|each| item(each, names)).collect();
+    wire::ItemPage { items, more_items: page.more_items }
 }
 
 /// The model of a session.

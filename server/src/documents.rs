@@ -12,9 +12,11 @@ mod uri;
 mod virtual_documents;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use kode_engine::base::paths::Target;
+use kode_engine::base::file_uri::{self, DriveSpelling};
+use kode_engine::base::paths::{AbsPath, Target};
+use kode_engine::base::spelling::{Spellings, folded};
 use kode_engine::text::document::DocumentSnapshot;
 use kode_engine::text::edit::TextEdit;
 use kode_engine::text::host::{DocumentEvent, DocumentObserver};
@@ -40,9 +42,18 @@ use uri::DocumentKey;
 const MAX_TOO_LARGE: usize = 1_000;
 
 /// All open documents.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Documents {
     state: Mutex<DocumentTable>,
+    spellings: Arc<Spellings>,
+    /// How this client writes drives; learned from the first URI that has one.
+    drives: OnceLock<DriveSpelling>,
+}
+
+impl Default for Documents {
+    fn default() -> Self {
+        Self::on(Spellings::here())
+    }
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +83,31 @@ pub enum ExpectError {
 }
 
 impl Documents {
+    /// None yet, on these disks.
+    fn on(spellings: Arc<Spellings>) -> Self {
+        Self { state: Mutex::default(), spellings, drives: OnceLock::new() }
+    }
+
+    /// Learns from a URI of the client how it writes drives.
+    pub(crate) fn learn_spelling(&self, uri: &Url) {
+        if let Some(drives) = DriveSpelling::shown_by(uri.as_str()) {
+            self.drives.get_or_init(|| drives);
+        }
+    }
+
+    /// The URI of a file or document for this client: its own text for a document that it has open, else one that is written as
+    /// the client writes its own.
+    #[must_use]
+    pub fn uri_of(&self, target: &Target) -> String {
+        if let Some(document) = self.snapshot_of(target) {
+            return document.uri;
+        }
+        match target {
+            Target::File(path) => file_uri::of_path(path, self.drives.get().copied().unwrap_or_default()),
+            Target::Untitled(uri) => uri.clone(),
+        }
+    }
+
     /// Sets what positions count, once it is negotiated.
     pub fn set_encoding(&self, encoding: PositionEncoding) {
         self.lock().encoding = encoding;
@@ -86,13 +122,13 @@ impl Documents {
     /// The document with this URI, in any spelling.
     #[must_use]
     pub fn snapshot(&self, uri: &Url) -> Option<DocumentSnapshot> {
-        self.find(&DocumentKey::of(uri))
+        self.find(DocumentKey::of(uri))
     }
 
     /// The document for a file or for the URI of a document without a file.
     #[must_use]
     pub fn snapshot_of(&self, target: &Target) -> Option<DocumentSnapshot> {
-        self.find(&DocumentKey::of_target(target))
+        self.find(DocumentKey::of_target(target))
     }
 
     /// All open documents, by URI.
@@ -120,13 +156,16 @@ impl Documents {
     /// The bytes of the message with the text of a document that is open and too large to be followed.
     #[must_use]
     pub fn too_large(&self, target: &Target) -> Option<u64> {
-        self.lock().too_large.get(&DocumentKey::of_target(target)).copied()
+        let key = self.place(DocumentKey::of_target(target));
+        self.lock().too_large.get(&key).copied()
     }
 
     /// Follows a document that the editor opened. One that is open already takes the new text.
     pub fn open(&self, item: TextDocumentItem) {
+        self.learn_spelling(&item.uri);
+        let key = DocumentKey::of(&item.uri);
         let snapshot = DocumentSnapshot {
-            path: file_path(&item.uri),
+            path: key.path().map(|path| self.spellings.spelled(path)),
             language_id: item.language_id,
             version: item.version,
             text: Rope::from_str(&item.text),
@@ -134,8 +173,8 @@ impl Documents {
         };
         let mut state = self.lock();
         let DocumentTable { open, observers, too_large, .. } = &mut *state;
-        too_large.remove(&DocumentKey::of(&item.uri));
-        match open.get_mut(&DocumentKey::of(&item.uri)) {
+        too_large.remove(&key);
+        match open.get_mut(&key) {
             Some(document) => {
                 tracing::warn!(uri = %item.uri, "the editor opened a document that was open; its new text is used");
                 document.snapshot = snapshot;
@@ -151,7 +190,7 @@ impl Documents {
                     saving: SaveState::default(),
                     edit_turn: Arc::new(tokio::sync::Mutex::new(())),
                 };
-                open.insert(DocumentKey::of(&item.uri), document);
+                open.insert(key, document);
             }
         }
     }
@@ -211,13 +250,14 @@ impl Documents {
     /// Starts to wait for a save that the editor is asked for now; `None` when the document is not open.
     #[must_use]
     pub fn expect_save(&self, target: &Target) -> Option<SaveExpectation> {
-        let mut state = self.lock();
-        Some(state.open.get_mut(&DocumentKey::of_target(target))?.saving.expect())
+        let key = self.place(DocumentKey::of_target(target));
+        Some(self.lock().open.get_mut(&key)?.saving.expect())
     }
 
     /// Notes that the editor will not save a document though it was asked to: the next save is another one.
     pub fn save_refused(&self, target: &Target) {
-        if let Some(document) = self.lock().open.get_mut(&DocumentKey::of_target(target)) {
+        let key = self.place(DocumentKey::of_target(target));
+        if let Some(document) = self.lock().open.get_mut(&key) {
             document.saving.refuse();
         }
     }
@@ -273,8 +313,32 @@ impl Documents {
         self.lock().open.get(&key_of(document)).map(|document| Arc::clone(&document.edit_turn))
     }
 
-    fn find(&self, key: &DocumentKey) -> Option<DocumentSnapshot> {
-        self.lock().open.get(key).map(|document| document.snapshot.clone())
+    fn find(&self, key: DocumentKey) -> Option<DocumentSnapshot> {
+        let key = self.place(key);
+        self.lock().open.get(&key).map(|document| document.snapshot.clone())
+    }
+
+    /// The key under which a file is open, when the client has opened it by another spelling; else the same key. The disk is asked
+    /// only where it may fold, and for what is not open by this name.
+    fn place(&self, key: DocumentKey) -> DocumentKey {
+        let Some(path) = key.path().filter(|path| !self.spellings.is_plain(path)) else { return key };
+        let alike: Vec<AbsPath> = {
+            let state = self.lock();
+            if state.open.contains_key(&key) || state.too_large.contains_key(&key) {
+                return key;
+            }
+            let name = path.as_path().file_name().map(folded);
+            let paths = state.open.keys().chain(state.too_large.keys()).filter_map(DocumentKey::path);
+            paths.filter(|open| open.as_path().file_name().map(folded) == name).cloned().collect()
+        };
+        if alike.is_empty() {
+            return key;
+        }
+        let compared = self.spellings.compared(path);
+        alike
+            .into_iter()
+            .find(|open| self.spellings.compared(open) == compared)
+            .map_or(key, DocumentKey::File)
     }
 
     fn lock(&self) -> MutexGuard<'_, DocumentTable> {
@@ -315,7 +379,9 @@ fn report(observers: &mut Vec<Weak<dyn DocumentObserver>>, event: &DocumentEvent
 }
 
 fn key_of(snapshot: &DocumentSnapshot) -> DocumentKey {
-    DocumentKey::of_target(&snapshot.target())
+    // Not by its path: the client may show one file under two names.
+    Url::parse(&snapshot.uri)
+        .map_or_else(|_| DocumentKey::of_target(&snapshot.target()), |uri| DocumentKey::of(&uri))
 }
 
 fn apply_change(

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kode_engine::base::paths::AbsPath;
-use kode_engine::base::private;
 use kode_engine::base::secret::Secret;
+use kode_engine::base::{file_moves, private};
 use kode_engine::config::settings::{SettingsPolicies, SettingsScope};
 use kode_engine::model::catalog::ModelCatalog;
 use kode_engine::model::models::Connector;
@@ -397,7 +397,7 @@ fn write_key(state: &AbsPath, name: &str, key: &str) -> Result<PathBuf, SetupErr
     let mut file = tempfile::NamedTempFile::new_in(&folder).map_err(unwritable)?;
     private::restrict_file(file.path()).map_err(unwritable)?;
     file.write_all(key.trim().as_bytes()).map_err(unwritable)?;
-    file.persist(&path).map_err(|error| unwritable(error.error))?;
+    file_moves::persist(file, &path).map_err(unwritable)?;
     Ok(path)
 }
 

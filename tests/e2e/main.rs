@@ -80,6 +80,7 @@ mod session_worktrees;
 mod sessions;
 #[cfg(unix)]
 mod source;
+mod spellings;
 mod steering;
 mod styles;
 mod survival;

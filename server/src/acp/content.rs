@@ -14,6 +14,7 @@ use kode_engine::record::prompt::{LineSpan, PromptPart};
 use url::Url;
 
 use super::error;
+use crate::documents::file_path;
 
 /// The prompt in these blocks.
 ///
@@ -104,9 +105,11 @@ fn unsupported(at: usize, what: &str) -> Error {
 
 /// The file behind an address, and the lines that its fragment names: `#L3`, `#L3:9` or `#L3-L9`.
 fn file(uri: &str) -> Option<(AbsPath, Option<LineSpan>)> {
-    let url = Url::parse(uri).ok().filter(|url| url.scheme() == "file")?;
-    let path = AbsPath::new(url.to_file_path().ok()?).ok()?;
-    Some((path, url.fragment().and_then(lines)))
+    let url = Url::parse(uri).ok()?;
+    let mut whole = url.clone();
+    whole.set_fragment(None);
+    whole.set_query(None);
+    Some((file_path(&whole)?, url.fragment().and_then(lines)))
 }
 
 fn lines(fragment: &str) -> Option<LineSpan> {

@@ -20,6 +20,7 @@ use kode_engine::agent::sessions::{ListSessions, SessionSummary, WorkspaceFilter
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
+use kode_engine::base::spelling::Spellings;
 use kode_engine::config::command::{TypedCommand, btw};
 use kode_engine::record::event::NoticeLevel;
 use serde::Serialize;
@@ -410,6 +411,7 @@ impl RequestFolders {
 
 fn absolute(path: &Path) -> Result<AbsPath, Error> {
     AbsPath::new(path)
+        .map(|path| Spellings::here().spelled(&path))
         .map_err(|_| error::invalid_params(&format!("`{}` is not an absolute path.", path.display())))
 }
 

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use super::front_end::SessionView;
 use crate::connection::ClientConnection;
-use crate::convert;
+use crate::convert::{self, UriNames};
 
 /// The events of a session that a client receives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -116,7 +116,7 @@ fn follow(
                 view.show(&record.event).await;
                 let (seq, channel) = (record.bookmark.seq, record.event.channel());
                 if sends {
-                    let event = convert::event(record);
+                    let event = convert::event(record, UriNames::of(&connection.documents));
                     if wanted.passes(channel, &event.event) {
                         connection.client.send_notification::<AgentEvent>(event).await;
                     }

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{FolderArgs, terminal};
-use crate::convert;
+use crate::convert::{self, UriNames};
 use crate::display::printable;
 use crate::home;
 use crate::lsp::PositionEncoding;
@@ -181,7 +181,7 @@ impl Sessions {
         let query = ListSessions { archived, ..ListSessions::newest(self.workspaces.clone(), limit) };
         let page = self.catalogue.list(&query, &|_| None)?;
         if self.json {
-            return json_text(&serde_json::to_value(convert::sessions::page(page))?);
+            return json_text(&serde_json::to_value(convert::sessions::page(page, UriNames::standard()))?);
         }
         let mut text = table(&page.sessions);
         if page.sessions.iter().any(|session| session.turns.is_none()) {
@@ -197,7 +197,7 @@ impl Sessions {
         let session = self.summary(&self.named(wanted)?)?;
         let folder = self.catalogue.find(&WorkspaceFilter::All, &session.id)?;
         if self.json {
-            let mut value = serde_json::to_value(convert::sessions::summary(session))?;
+            let mut value = serde_json::to_value(convert::sessions::summary(session, UriNames::standard()))?;
             value["path"] = json!(folder);
             return json_text(&value);
         }

@@ -12,7 +12,7 @@ use kode_engine::record::tokens::CountSource;
 use kode_protocol as wire;
 use serde_json::{Value, json};
 
-use crate::convert::{agent_id, turn_id, uri, usage};
+use crate::convert::{UriNames, agent_id, turn_id, usage};
 
 /// How full a context window is.
 #[must_use]
@@ -88,7 +88,12 @@ fn window_block(block: &Block) -> Value {
     }
 }
 
-pub(super) fn compression(turn: &TurnId, agent: Option<&AgentId>, step: CompressionStep) -> wire::Event {
+pub(super) fn compression(
+    turn: &TurnId,
+    agent: Option<&AgentId>,
+    step: CompressionStep,
+    names: UriNames<'_>,
+) -> wire::Event {
     let step = match step {
         CompressionStep::Started { cause: why, messages, tokens, window } => {
             wire::CompressionStep::Started(wire::CompressionStarted {
@@ -101,7 +106,7 @@ pub(super) fn compression(turn: &TurnId, agent: Option<&AgentId>, step: Compress
         CompressionStep::Progress { written } => {
             wire::CompressionStep::Progress(wire::CompressionProgress { written })
         }
-        CompressionStep::Done { compaction } => wire::CompressionStep::Done(done(*compaction)),
+        CompressionStep::Done { compaction } => wire::CompressionStep::Done(done(*compaction, names)),
         CompressionStep::Unchanged { reason } => {
             wire::CompressionStep::Unchanged(wire::CompressionUnchanged { reason })
         }
@@ -119,7 +124,7 @@ fn cause(cause: Cause) -> wire::CompressionCause {
     }
 }
 
-fn done(compaction: Compaction) -> wire::CompressionDone {
+fn done(compaction: Compaction, names: UriNames<'_>) -> wire::CompressionDone {
     let number = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
     wire::CompressionDone {
         window_id: compaction.window.as_str().to_owned(),
@@ -137,7 +142,7 @@ fn done(compaction: Compaction) -> wire::CompressionDone {
             .files
             .into_iter()
             .map(|file| wire::CompressionFile {
-                uri: uri(&file.target),
+                uri: names.uri(&file.target),
                 shown: number(file.shown),
                 lines: number(file.lines),
                 problem: file.problem,

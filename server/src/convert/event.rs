@@ -15,19 +15,19 @@ use kode_protocol as wire;
 
 use super::permission::{decided, prompt, updated};
 use super::{
-    agent_id, agents, bookmark, call_id, checkpoint_id, context, draft, goal, hooks, item, item_id, mcp,
-    mode, models, question, queued, review, rules, run_state, session_id, sessions, task, team, timestamp,
-    turn, turn_id, uri, usage, writer,
+    UriNames, agent_id, agents, bookmark, call_id, checkpoint_id, context, draft, goal, hooks, item, item_id,
+    mcp, mode, models, question, queued, review, rules, run_state, session_id, sessions, task, team,
+    timestamp, turn, turn_id, usage, writer,
 };
 
 /// An event with its place.
 #[must_use]
-pub fn event(record: EventRecord) -> wire::AgentEventParams {
+pub fn event(record: EventRecord, names: UriNames<'_>) -> wire::AgentEventParams {
     wire::AgentEventParams {
         session_id: session_id(&record.session),
         bookmark: bookmark(record.bookmark),
         channel: channel(record.event.channel()),
-        event: event_body(&record.session, record.event),
+        event: event_body(&record.session, record.event, names),
     }
 }
 
@@ -50,20 +50,24 @@ fn channel(channel: Channel) -> wire::Channel {
     }
 }
 
-fn event_body(session: &SessionId, event: Event) -> wire::Event {
+fn event_body(session: &SessionId, event: Event, names: UriNames<'_>) -> wire::Event {
     match event {
         Event::TurnStarted { turn } => turn::started(&turn),
         Event::BreakpointChanged { turn, breakpoint, call, model_call, max_model_calls } => {
             turn::step((&turn, breakpoint), call.as_ref(), (model_call, max_model_calls))
         }
-        Event::ItemAdded { item: added } => wire::Event::ItemAdded(wire::ItemAdded { item: item(added) }),
-        Event::ItemUpdated { item: updated } => item_updated(updated),
+        Event::ItemAdded { item: added } => {
+            wire::Event::ItemAdded(wire::ItemAdded { item: item(added, names) })
+        }
+        Event::ItemUpdated { item: updated } => item_updated(updated, names),
         Event::TextChunk { item, text } => text_chunk(&item, text),
         Event::ThinkChunk { item, text } => think_chunk(&item, text),
         Event::SideAnswer { ask, text } => side_answer(ask, text),
-        Event::ToolStart { item: started } => wire::Event::ToolStart(wire::ToolStart { item: item(started) }),
+        Event::ToolStart { item: started } => {
+            wire::Event::ToolStart(wire::ToolStart { item: item(started, names) })
+        }
         Event::ToolProgress { item, call, text } => tool_progress(&item, &call, text),
-        Event::ToolEnd { item: ended } => wire::Event::ToolEnd(wire::ToolEnd { item: item(ended) }),
+        Event::ToolEnd { item: ended } => wire::Event::ToolEnd(wire::ToolEnd { item: item(ended, names) }),
         Event::Done { turn, reason, usage: used, duration_ms, model_calls, tool_calls, phases, cost } => {
             wire::Event::Done(wire::Done {
                 turn_id: turn_id(&turn),
@@ -106,14 +110,14 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::ToolExecuted { call, name, duration_ms, ok } => tool_executed(&call, name, duration_ms, ok),
         Event::BackgroundStarted { task: started } => task::started(started),
         Event::BackgroundEnded { task: ended } => task::ended(ended),
-        Event::EditsChanged { targets } => {
-            wire::Event::EditsChanged(wire::EditsChanged { uris: targets.iter().map(uri).collect() })
-        }
-        Event::EditsResolved { outcome } => wire::Event::EditsResolved(review::resolved(outcome)),
+        Event::EditsChanged { targets } => wire::Event::EditsChanged(wire::EditsChanged {
+            uris: targets.iter().map(|target| names.uri(target)).collect(),
+        }),
+        Event::EditsResolved { outcome } => wire::Event::EditsResolved(review::resolved(outcome, names)),
         Event::CheckpointCreated { checkpoint, turn } => checkpoint_created(&checkpoint, &turn),
         Event::Rewound { item } => wire::Event::Rewound(wire::Rewound { item_id: item_id(&item) }),
         Event::FileChanged { target, deleted } => {
-            wire::Event::FileChanged(wire::FileChanged { uri: uri(&target), deleted })
+            wire::Event::FileChanged(wire::FileChanged { uri: names.uri(&target), deleted })
         }
         Event::ConfigChanged { files, problems, withheld } => {
             wire::Event::ConfigChanged(rules::changed(&files, problems, &withheld))
@@ -129,7 +133,9 @@ fn event_body(session: &SessionId, event: Event) -> wire::Event {
         Event::TokenUsage { turn, usage: used, model, cost, context, pace, .. } => {
             token_usage(&turn, used, model, (cost, context, pace))
         }
-        Event::ContextCompression { turn, agent, step } => context::compression(&turn, agent.as_ref(), step),
+        Event::ContextCompression { turn, agent, step } => {
+            context::compression(&turn, agent.as_ref(), step, names)
+        }
         Event::ModelRetry { retry } => wire::Event::ModelRetry(turn::retry(retry)),
         Event::AgentResumed { sealed, strategy, skipped_records, breakpoint } => {
             turn::resumed(&sealed, strategy, skipped_records, breakpoint)
@@ -162,8 +168,8 @@ fn text_chunk(item: &ItemId, text: String) -> wire::Event {
     wire::Event::TextChunk(wire::TextChunk { item_id: item_id(item), text })
 }
 
-fn item_updated(updated: Item) -> wire::Event {
-    wire::Event::ItemUpdated(wire::ItemUpdated { item: item(updated) })
+fn item_updated(updated: Item, names: UriNames<'_>) -> wire::Event {
+    wire::Event::ItemUpdated(wire::ItemUpdated { item: item(updated, names) })
 }
 
 fn side_answer(ask: String, text: String) -> wire::Event {

@@ -11,7 +11,7 @@ use kode_engine::record::prompt::{Attachment, AttachmentKind, DiffOf, EditorCont
 use kode_protocol as wire;
 use lsp_types::Url;
 
-use crate::convert::uri;
+use crate::convert::UriNames;
 use crate::documents;
 
 /// A text of more characters than this goes with the prompt instead of being it.
@@ -153,11 +153,11 @@ pub fn lines(range: lsp_types::Range) -> LineSpan {
 
 /// An attachment of a prompt.
 #[must_use]
-pub fn attachment(attachment: Attachment) -> wire::Attachment {
+pub fn attachment(attachment: Attachment, names: UriNames<'_>) -> wire::Attachment {
     wire::Attachment {
         kind: kind(attachment.kind),
         label: attachment.label,
-        uri: attachment.path.map(|path| uri(&Target::File(path))),
+        uri: attachment.path.map(|path| names.file(path)),
         lines: attachment.lines,
         bytes: attachment.bytes,
         cut: attachment.cut,

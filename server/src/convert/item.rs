@@ -6,9 +6,11 @@ use kode_engine::base::call::{ToolErrorKind, ToolKind};
 use kode_engine::record::event::{AuditEntry, CallState, Item, ItemBody, NoticeLevel, ToolCallItem};
 use kode_protocol as wire;
 
-use crate::convert::{agent_id, call_id, commands, input, item_id, session_id, timestamp, turn, turn_id};
+use crate::convert::{
+    UriNames, agent_id, call_id, commands, input, item_id, session_id, timestamp, turn, turn_id,
+};
 
-pub(crate) fn item(item: Item) -> wire::Item {
+pub(crate) fn item(item: Item, names: UriNames<'_>) -> wire::Item {
     wire::Item {
         item_id: item_id(&item.id),
         turn_id: turn_id(&item.turn),
@@ -20,7 +22,7 @@ pub(crate) fn item(item: Item) -> wire::Item {
                     command: command.map(commands::command_use),
                     steered,
                     text,
-                    attachments: attachments.into_iter().map(input::attachment).collect(),
+                    attachments: attachments.into_iter().map(|each| input::attachment(each, names)).collect(),
                 })
             }
             ItemBody::AgentMessage { text, complete, interrupted, model, duration_ms } => {

@@ -17,7 +17,7 @@ use ropey::Rope;
 
 use crate::convert::permission::proposed_diagnostics;
 use crate::convert::{
-    call_id, checkpoint_id, hunk_id, item_id, permission_id, resolution_id, timestamp, turn_id, uri,
+    UriNames, call_id, checkpoint_id, hunk_id, item_id, permission_id, resolution_id, timestamp, turn_id,
 };
 use crate::documents::SideUri;
 use crate::lsp::PositionEncoding;
@@ -29,10 +29,11 @@ pub fn file(
     path: String,
     review: FileReview,
     encoding: PositionEncoding,
+    names: UriNames<'_>,
 ) -> wire::EditedFile {
     let FileReview { target, text, version, hunks, diagnostics } = review;
     let hunks: Vec<_> = hunks.into_iter().map(|view| hunk(view, &text, encoding)).collect();
-    let document = uri(&target);
+    let document = names.uri(&target);
     let side = |side| {
         let session = Some(session.as_str().to_owned());
         wire::Uri::new(SideUri { side, session, document: document.as_str().to_owned() }.to_uri())
@@ -117,14 +118,16 @@ fn count(count: usize) -> u64 {
 
 /// How an act on hunks, or a restore, went.
 #[must_use]
-pub fn resolved(outcome: ResolutionOutcome) -> wire::EditsResolved {
+pub fn resolved(outcome: ResolutionOutcome, names: UriNames<'_>) -> wire::EditsResolved {
     let failed = outcome.failed.into_iter();
     wire::EditsResolved {
         resolution_id: resolution_id(&outcome.id),
         action: outcome.action.map(action),
         resolved: outcome.resolved.iter().map(hunk_id).collect(),
         conflicts: outcome.conflicts.iter().map(hunk_id).collect(),
-        failed: failed.map(|(target, reason)| wire::EditFailure { uri: uri(&target), reason }).collect(),
+        failed: failed
+            .map(|(target, reason)| wire::EditFailure { uri: names.uri(&target), reason })
+            .collect(),
     }
 }
 
@@ -159,15 +162,15 @@ pub fn amended_from_wire(amended: wire::Amended) -> AmendedPolicy {
 
 /// A checkpoint.
 #[must_use]
-pub fn checkpoint(view: CheckpointView) -> wire::Checkpoint {
+pub fn checkpoint(view: CheckpointView, names: UriNames<'_>) -> wire::Checkpoint {
     wire::Checkpoint {
         checkpoint_id: checkpoint_id(&view.id),
         turn_id: turn_id(&view.turn),
         item_id: item_id(&view.item),
         title: view.title,
         timestamp: timestamp(view.timestamp),
-        uris: view.targets.iter().map(uri).collect(),
-        uncovered: view.uncovered.iter().map(uri).collect(),
+        uris: view.targets.iter().map(|target| names.uri(target)).collect(),
+        uncovered: view.uncovered.iter().map(|target| names.uri(target)).collect(),
     }
 }
 
@@ -192,9 +195,13 @@ pub fn user_edits_from_wire(edits: wire::UserEdits) -> UserEdits {
 
 /// The effect of a restore; `shown` names files for people.
 #[must_use]
-pub fn preview(preview: RestorePreview, shown: impl Fn(&Target) -> String) -> wire::RestorePreview {
+pub fn preview(
+    preview: RestorePreview,
+    names: UriNames<'_>,
+    shown: impl Fn(&Target) -> String,
+) -> wire::RestorePreview {
     let files = preview.files.into_iter().map(|file| wire::RestoreFile {
-        uri: uri(&file.target),
+        uri: names.uri(&file.target),
         path: shown(&file.target),
         unified: file.unified,
         user_edits: (!file.user_edits.is_empty()).then_some(file.user_edits),
@@ -268,7 +275,14 @@ mod tests {
             "diagnostics": { "summary": "adds 1 error", "lines": ["a:3:1"] },
         }));
         assert_eq!(
-            serde_json::to_value(file(&session, "U1".into(), review, PositionEncoding::Utf16)).unwrap(),
+            serde_json::to_value(file(
+                &session,
+                "U1".into(),
+                review,
+                PositionEncoding::Utf16,
+                UriNames::standard()
+            ))
+            .unwrap(),
             json!({
                 "uri": "untitled:U1", "path": "U1", "version": 7,
                 "baselineUri": "kode-baseline:///U1?ses_1;untitled:U1",
@@ -309,7 +323,7 @@ mod tests {
             uncovered: vec![],
         };
         assert_eq!(
-            serde_json::to_value(checkpoint(view)).unwrap(),
+            serde_json::to_value(checkpoint(view, UriNames::standard())).unwrap(),
             json!({
                 "checkpointId": "ckpt_1", "turnId": "turn_1", "itemId": "item_1", "title": "Fix it",
                 "timestamp": "2025-03-01T09:30:00Z", "uris": ["untitled:U1"], "uncovered": [],
@@ -323,7 +337,10 @@ mod tests {
         };
         let files = vec![file("", None), file("@@ @@", Some("too large"))];
         assert_eq!(
-            serde_json::to_value(preview(RestorePreview { files, items: 4 }, |_| "U1".into())).unwrap(),
+            serde_json::to_value(
+                preview(RestorePreview { files, items: 4 }, UriNames::standard(), |_| "U1".into())
+            )
+            .unwrap(),
             json!({
                 "files": [
                     { "uri": "untitled:U1", "path": "U1", "unified": "@@" },

@@ -5,18 +5,17 @@
 use kode_engine::agent::sessions::{
     ArchiveFilter, Hit, HitKind, SearchPage, SessionPage, SessionPresence, SessionSummary, SessionTotals,
 };
-use kode_engine::base::paths::Target;
 use kode_engine::record::title::TitledBy;
 use kode_protocol as wire;
 
-use super::{item_id, mode, run_state, session_id, timestamp, uri};
+use super::{UriNames, item_id, mode, run_state, session_id, timestamp};
 use crate::lsp::PositionEncoding;
 
 /// A page of the list.
 #[must_use]
-pub fn page(page: SessionPage) -> wire::ListSessionsResult {
+pub fn page(page: SessionPage, names: UriNames<'_>) -> wire::ListSessionsResult {
     wire::ListSessionsResult {
-        sessions: page.sessions.into_iter().map(summary).collect(),
+        sessions: page.sessions.into_iter().map(|session| summary(session, names)).collect(),
         next_cursor: page.next,
         totals: page.totals.map(totals),
     }
@@ -24,7 +23,7 @@ pub fn page(page: SessionPage) -> wire::ListSessionsResult {
 
 /// A session in the list.
 #[must_use]
-pub fn summary(summary: SessionSummary) -> wire::SessionSummary {
+pub fn summary(summary: SessionSummary, names: UriNames<'_>) -> wire::SessionSummary {
     let said = |text: String| Some(text).filter(|text| !text.is_empty());
     let (state, doing, problem) = match summary.presence {
         SessionPresence::Live(state) => (wire::SessionPresence::Live, Some(run_state(state)), None),
@@ -45,7 +44,7 @@ pub fn summary(summary: SessionSummary) -> wire::SessionSummary {
         turns: summary.turns,
         model: said(summary.model),
         mode: summary.mode.map(mode),
-        folder: summary.folder.map(|folder| uri(&Target::File(folder))),
+        folder: summary.folder.map(|folder| names.file(folder)),
         bytes: summary.size.total,
         cost: summary.cost,
         last_answer: said(summary.answer),

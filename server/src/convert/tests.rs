@@ -143,11 +143,11 @@ fn prompt() -> PermissionPrompt {
 fn on_the_wire(event: Event) -> Value {
     let bookmark = Bookmark { seq: 7, timestamp: at() };
     let record = EventRecord { session: SessionId::from_external("ses_1"), bookmark, event };
-    serde_json::to_value(super::event(record)).unwrap()
+    serde_json::to_value(super::event(record, UriNames::standard())).unwrap()
 }
 
 fn body_on_the_wire(body: ItemBody) -> Value {
-    serde_json::to_value(item(item_with(body))).unwrap()["body"].take()
+    serde_json::to_value(item(item_with(body), UriNames::standard())).unwrap()["body"].take()
 }
 
 /// One event of every case, with the name and channel it has on the wire.
@@ -576,9 +576,10 @@ fn paths_become_encoded_uris_and_untitled_documents_keep_theirs() {
         ("/", "file:///"),
     ] {
         let target = Target::File(AbsPath::new(path).unwrap());
-        assert_eq!(uri(&target), wire::Uri::new(expected));
+        assert_eq!(UriNames::standard().uri(&target), wire::Uri::new(expected));
     }
     for untitled in ["untitled:Untitled-1", "untitled:/w/A b"] {
-        assert_eq!(uri(&Target::Untitled(untitled.into())), wire::Uri::new(untitled));
+        let target = Target::Untitled(untitled.into());
+        assert_eq!(UriNames::standard().uri(&target), wire::Uri::new(untitled));
     }
 }

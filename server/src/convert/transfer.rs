@@ -6,7 +6,7 @@ use kode_engine::agent::state::agents::SubAgent;
 use kode_engine::agent::transfer::{ImportOutcome, SessionExport};
 use kode_protocol as wire;
 
-use crate::convert;
+use crate::convert::{self, UriNames};
 
 /// The form of an export in JSON.
 const FORMAT_VERSION: u32 = 1;
@@ -54,7 +54,13 @@ fn session(exported: SessionExport) -> wire::ExportedSession {
         model: state.config.model,
         usage: convert::usage(state.spending.usage()),
         cost_usd: state.spending.total().total(),
-        items: state.main.items.into_newest().into_iter().map(convert::item).collect(),
+        items: state
+            .main
+            .items
+            .into_newest()
+            .into_iter()
+            .map(|each| convert::item(each, UriNames::standard()))
+            .collect(),
         subagents: state.agents.into_iter().map(|(id, agent)| sub_agent(&id, agent)).collect(),
         todos: convert::question::todos(state.todos.list()),
         skipped_records: skipped,
@@ -66,7 +72,13 @@ fn sub_agent(id: &kode_engine::base::ids::AgentId, agent: SubAgent) -> wire::Exp
         agent_id: convert::agent_id(id),
         kind: agent.kind,
         description: agent.description,
-        items: agent.thread.items.into_newest().into_iter().map(convert::item).collect(),
+        items: agent
+            .thread
+            .items
+            .into_newest()
+            .into_iter()
+            .map(|each| convert::item(each, UriNames::standard()))
+            .collect(),
     }
 }
 

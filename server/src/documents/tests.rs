@@ -9,6 +9,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+use kode_testing::folding::{FoldingDisk, NameFolding};
+
 const URI: &str = "file:///tmp/a.rs";
 
 fn url(uri: &str) -> Url {
@@ -381,4 +383,63 @@ proptest! {
         let expected = apply_edits(&base, &edits);
         prop_assert_eq!(expectation::apply(&Rope::from_str(&base), &edits).to_string(), expected);
     }
+}
+
+/// Documents on a disk that folds, with these files on it.
+fn folding(files: &[&str]) -> (FoldingDisk, Documents) {
+    let disk = FoldingDisk::new(NameFolding::LettersAndForms);
+    files.iter().for_each(|file| disk.write(file));
+    (disk.clone(), Documents::on(Arc::new(Spellings::new(disk))))
+}
+
+fn file(path: &str) -> Target {
+    Target::File(AbsPath::new(path).unwrap())
+}
+
+#[test]
+fn a_document_is_found_by_each_spelling_of_its_file_and_keeps_the_uri_of_its_client() {
+    let (disk, documents) = folding(&["/w/Src/README.md", "/w/Src/\u{fc}.rs"]);
+    for (uri, path, spellings) in [
+        ("file:///w/src/readme.md", "/w/Src/README.md", ["/w/Src/README.md", "/W/SRC/Readme.MD"]),
+        ("file:///w/Src/u%CC%88.rs", "/w/Src/\u{fc}.rs", ["/w/Src/\u{fc}.rs", "/w/src/U\u{308}.rs"]),
+        ("file:///w/Src/New%28a%29.txt", "/w/Src/New(a).txt", ["/w/Src/New(a).txt", "/w/src/nEW(A).TXT"]),
+    ] {
+        documents.open(item(uri, 1, "text"));
+        let snapshot = documents.snapshot(&url(uri)).unwrap();
+        assert_eq!((&*snapshot.uri, snapshot.target()), (uri, file(path)));
+        for spelling in spellings {
+            assert_eq!(
+                documents.snapshot_of(&file(spelling)).map(|found| found.uri).as_deref(),
+                Some(uri),
+                "{spelling}"
+            );
+            assert_eq!(documents.uri_of(&file(spelling)), uri);
+        }
+        assert!(documents.edit_turn(&snapshot).is_some() && documents.expect_save(&file(path)).is_some());
+    }
+    assert!(documents.snapshot_of(&file("/w/Src/other")).is_none());
+    // Saved under its own name, it is the same document.
+    disk.write("/w/Src/New(a).txt");
+    assert!(documents.snapshot_of(&file("/w/SRC/NEW(A).txt")).is_some());
+    documents.close(&TextDocumentIdentifier::new(url("file:///w/src/readme.md")));
+    assert!(documents.snapshot_of(&file("/w/Src/README.md")).is_none());
+}
+
+#[test]
+fn a_keystroke_asks_the_disk_nothing() {
+    let (disk, documents) = folding(&["/tmp/A.rs"]);
+    documents.open(item(URI, 1, "text"));
+    let asked = disk.questions();
+    notify(&documents, 2, vec![change((0, 0), (0, 0), "x")]);
+    assert_eq!((text_of(&documents).as_str(), disk.questions()), ("xtext", asked));
+}
+
+#[test]
+fn an_editor_that_shows_a_file_under_two_names_has_two_texts_of_it() {
+    let (_, documents) = folding(&["/tmp/a.rs"]);
+    documents.open(item("file:///tmp/A.RS", 7, "other"));
+    documents.open(item(URI, 1, "text"));
+    notify(&documents, 2, vec![change((0, 0), (0, 0), "x")]);
+    assert_eq!(text_of(&documents), "xtext");
+    assert_eq!(documents.snapshot(&url("file:///tmp/A.RS")).unwrap().text.to_string(), "other");
 }

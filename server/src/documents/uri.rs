@@ -1,12 +1,15 @@
 //! Which document or file a URI names.
 //!
-//! Rule: all spellings of one file (percent-encoded or not, `.` and `..`) are one document; a URI of no file on
-//! this machine is distinguished by its URI alone.
+//! Rule: all spellings of one file (percent-encoded or not, `.` and `..`) are one document, and past this edge a file has the name
+//! by which its disk lists it. A URI of no file on this machine is distinguished by its URI alone.
 
+use kode_engine::base::file_uri;
 use kode_engine::base::paths::{AbsPath, Target};
+use kode_engine::base::spelling::Spellings;
 use lsp_types::Url;
 
-/// The identity of an open document, the same for every spelling of its URI.
+/// The identity of an open document, the same for every spelling of its URI but for letters and Unicode forms that its disk may
+/// take for others: an editor that shows a file under two such names has two texts of it. Known without a question to the disk.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum DocumentKey {
     /// A document with a file behind it.
@@ -17,7 +20,14 @@ pub(super) enum DocumentKey {
 
 impl DocumentKey {
     pub(super) fn of(uri: &Url) -> Self {
-        file_path(uri).map_or_else(|| Self::Uri(uri.as_str().to_owned()), Self::File)
+        file_uri::path_here(uri).map_or_else(|| Self::Uri(uri.as_str().to_owned()), Self::File)
+    }
+
+    pub(super) fn path(&self) -> Option<&AbsPath> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Uri(_) => None,
+        }
     }
 
     pub(super) fn of_target(target: &Target) -> Self {
@@ -30,14 +40,11 @@ impl DocumentKey {
     }
 }
 
-/// The file a URI names: `None` for other schemes, for files of other machines (`file://server/share` where that
+/// The file a URI names, as its disk spells it: `None` for other schemes, for files of other machines (`file://server/share` where that
 /// is no path) and for parts of a file (a query or fragment).
 #[must_use]
 pub fn file_path(uri: &Url) -> Option<AbsPath> {
-    if uri.scheme() != "file" || uri.query().is_some() || uri.fragment().is_some() {
-        return None;
-    }
-    AbsPath::new(uri.to_file_path().ok()?).ok()
+    file_uri::path_here(uri).map(|path| Spellings::here().spelled(&path))
 }
 
 /// The engine's name of the file or document of a URI.

@@ -4,8 +4,8 @@ use kode_engine::base::ids::CheckpointId;
 use kode_protocol as wire;
 
 use crate::backend::Backend;
-use crate::convert;
 use crate::convert::error::{self, RequestError};
+use crate::convert::{self, UriNames};
 use crate::handlers::params::Params;
 
 /// Lists the checkpoints of a session.
@@ -15,7 +15,8 @@ pub(crate) async fn list(
 ) -> Result<wire::ListCheckpointsResult, RequestError> {
     let params: wire::ListCheckpointsParams = params.read()?;
     let checkpoints = backend.session(&params.session_id)?.edits().checkpoints();
-    let checkpoints = checkpoints.into_iter().map(convert::review::checkpoint);
+    let names = UriNames::of(&backend.connection().documents);
+    let checkpoints = checkpoints.into_iter().map(|view| convert::review::checkpoint(view, names));
     Ok(wire::ListCheckpointsResult { checkpoints: checkpoints.collect() })
 }
 
@@ -32,7 +33,10 @@ pub(crate) async fn restore(
     if params.dry_run {
         let preview =
             session.edits().preview_restore(&checkpoint, what, user_edits).await.map_err(error::resolve)?;
-        let preview = convert::review::preview(preview, |target| session.display(target));
+        let preview =
+            convert::review::preview(preview, UriNames::of(&backend.connection().documents), |target| {
+                session.display(target)
+            });
         return Ok(wire::RestoreCheckpointResult::Preview(preview));
     }
     let begun = session.edits().restore(&checkpoint, what, user_edits).map_err(error::resolve)?;

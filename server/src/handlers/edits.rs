@@ -10,7 +10,7 @@ use kode_engine::agent::engine::AttachedSession;
 use kode_engine::agent::history::following::FollowedSession;
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::{HunkId, ResolutionId, TurnId};
-use kode_engine::base::paths::Target;
+use kode_engine::base::paths::{AbsPath, Target};
 use kode_engine::record::event::{Item, ItemBody};
 use kode_engine::text::edit::ledger::review::Selection;
 use kode_protocol as wire;
@@ -18,8 +18,8 @@ use ropey::Rope;
 use serde_json::Value;
 
 use crate::backend::Backend;
-use crate::convert;
 use crate::convert::error::{self, RequestError};
+use crate::convert::{self, UriNames};
 use crate::handlers::params::Params;
 
 /// Lists what the agent has changed, file by file and hunk by hunk.
@@ -35,16 +35,17 @@ pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::List
         None => session.edits().review(),
     };
     let encoding = backend.connection().documents.encoding();
+    let names = UriNames::of(&backend.connection().documents);
     let files = reviews.into_iter().map(|file| {
         let path = session.display(&file.target);
         let is_reviewed = session.edits().is_reviewed(&file);
         wire::EditedFile {
             reviewed: is_reviewed,
-            ..convert::review::file(session.id(), path, file, encoding)
+            ..convert::review::file(session.id(), path, file, encoding, names)
         }
     });
     let mut history =
-        if params.history { history(&session.history().read_edit_items().await) } else { Vec::new() };
+        if params.history { history(&session.history().read_edit_items().await, names) } else { Vec::new() };
     if let Some(wanted) = &wanted {
         history
             .retain(|file| convert::target_from_wire("uri", &file.uri).is_ok_and(|target| target == *wanted));
@@ -69,7 +70,7 @@ async fn followed(
         // The recorded text there can differ from the open one here.
         let document = documents.snapshot_of(&file.target).filter(|document| document.text == file.text);
         file.version = document.map(|document| document.version);
-        convert::review::file(following.id(), path, file, encoding)
+        convert::review::file(following.id(), path, file, encoding, UriNames::of(documents))
     });
     Ok(wire::ListEditsResult { files: files.collect(), history: Vec::new(), calls: Vec::new() })
 }
@@ -178,14 +179,14 @@ fn selection(selection: wire::EditSelection) -> Result<(Option<wire::SessionId>,
     })
 }
 
-fn history(items: &[Item]) -> Vec<wire::FileHistory> {
+fn history(items: &[Item], names: UriNames<'_>) -> Vec<wire::FileHistory> {
     let mut files: Vec<wire::FileHistory> = Vec::new();
     for item in items {
         let ItemBody::ToolCall(call) = &item.body else { continue };
         let Some(report) = &call.structured else { continue };
         let several = report["files"].as_array();
         for change in several.map_or_else(|| std::slice::from_ref(report), Vec::as_slice) {
-            let Some(mut file) = changed_file(change) else { continue };
+            let Some(mut file) = changed_file(change, names) else { continue };
             file.changes.push(wire::EditChange {
                 call_id: convert::call_id(&call.call),
                 turn_id: convert::turn_id(&item.turn),
@@ -205,14 +206,14 @@ fn history(items: &[Item]) -> Vec<wire::FileHistory> {
 }
 
 /// A file of an edit tool's report, without its changes.
-fn changed_file(change: &Value) -> Option<wire::FileHistory> {
+fn changed_file(change: &Value, names: UriNames<'_>) -> Option<wire::FileHistory> {
     let path = change["path"].as_str()?;
     let uri = match change["absolutePath"].as_str() {
-        Some(absolute) => lsp_types::Url::from_file_path(absolute).ok()?.to_string(),
-        None => path.to_owned(),
+        Some(absolute) => names.uri(&Target::File(AbsPath::new(absolute).ok()?)),
+        None => wire::Uri::new(path),
     };
     Some(wire::FileHistory {
-        uri: wire::Uri::new(uri),
+        uri,
         path: path.to_owned(),
         added: change["added"].as_u64().unwrap_or_default(),
         removed: change["removed"].as_u64().unwrap_or_default(),
@@ -224,7 +225,6 @@ fn changed_file(change: &Value) -> Option<wire::FileHistory> {
 mod tests {
     use kode_engine::base::call::ToolKind;
     use kode_engine::base::ids::{CallId, ItemId};
-    use kode_engine::base::paths::AbsPath;
     use kode_engine::record::event::{CallOutcome, CallState, ToolCallItem};
     use serde_json::json;
 
@@ -246,7 +246,7 @@ mod tests {
         let b =
             json!({ "path": "untitled:U1", "absolutePath": null, "added": 1, "removed": 0, "unified": "2" });
         let again = json!({ "path": "a b.rs", "absolutePath": "/w/a b.rs", "added": 1, "removed": 4, "unified": "3" });
-        let files = history(&[edit(a), edit(json!({ "files": [b, again] }))]);
+        let files = history(&[edit(a), edit(json!({ "files": [b, again] }))], UriNames::standard());
         let seen: Vec<_> = files
             .iter()
             .map(|file| (file.uri.as_str(), file.added, file.removed, file.changes.len()))

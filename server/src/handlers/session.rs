@@ -9,8 +9,8 @@ use kode_protocol as wire;
 
 use crate::agent::EventFilter;
 use crate::backend::Backend;
-use crate::convert;
 use crate::convert::error::{self, RequestError};
+use crate::convert::{self, UriNames};
 use crate::documents::file_path;
 use crate::handlers::params::Params;
 
@@ -60,7 +60,11 @@ pub(crate) async fn load(backend: &Backend, params: Params) -> Result<wire::Snap
         AttachedSession::Following(following) => {
             let by = following.writer().map(convert::writer);
             let models = agent.engine.models();
-            let snapshot = convert::snapshot(&models, following.snapshot(items));
+            let snapshot = convert::snapshot(
+                &models,
+                following.snapshot(items),
+                UriNames::of(&backend.connection().documents),
+            );
             Ok(wire::Snapshot { following: Some(wire::FollowedSession { by }), ..snapshot })
         }
     }
@@ -88,7 +92,9 @@ pub(crate) async fn load_sub_agent(
         AttachedSession::Live(session) => session.history().sub_agent(&id, items),
         AttachedSession::Following(following) => following.sub_agent(&id, items),
     };
-    found.map(convert::sub_agent).ok_or_else(unknown)
+    found
+        .map(|agent| convert::sub_agent(agent, UriNames::of(&backend.connection().documents)))
+        .ok_or_else(unknown)
 }
 
 /// Gives older items of a transcript.
@@ -101,7 +107,7 @@ pub(crate) async fn items(backend: &Backend, params: Params) -> Result<wire::Ite
         AttachedSession::Live(session) => session.history().items_before(agent, before, limit).await,
         AttachedSession::Following(following) => following.items_before(agent, before, limit).await,
     };
-    Ok(convert::item_page(page.map_err(error::paging)?))
+    Ok(convert::item_page(page.map_err(error::paging)?, UriNames::of(&backend.connection().documents)))
 }
 
 /// Reads an image that went with a prompt.
@@ -184,7 +190,11 @@ pub(crate) async fn usage(backend: &Backend, params: Params) -> Result<wire::Ses
 
 fn snapshot(backend: &Backend, session: &Session, items: usize) -> Result<wire::Snapshot, RequestError> {
     let trust_required = session.gate().trust_waiting().map(convert::rules::trust_required);
-    let snapshot = convert::snapshot(&backend.agent()?.engine.models(), session.snapshot(items));
+    let snapshot = convert::snapshot(
+        &backend.agent()?.engine.models(),
+        session.snapshot(items),
+        UriNames::of(&backend.connection().documents),
+    );
     Ok(wire::Snapshot { trust_required, ..snapshot })
 }
 

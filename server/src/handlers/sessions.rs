@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{self, Agent};
 use crate::backend::Backend;
-use crate::convert;
 use crate::convert::error::{self, RequestError};
+use crate::convert::{self, UriNames};
 use crate::documents::file_path;
 use crate::handlers::params::Params;
 use crate::handlers::session::limit;
@@ -53,7 +53,7 @@ pub(crate) async fn list(
     });
     let listed = listed.await.map_err(|_| error::internal("the list of sessions could not be made"))?;
     let page = listed.map_err(|bad| error::invalid_params("cursor", &bad.to_string()))?;
-    Ok(convert::sessions::page(page))
+    Ok(convert::sessions::page(page, UriNames::of(&backend.connection().documents)))
 }
 
 /// Gives a session a title.

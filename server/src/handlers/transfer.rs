@@ -7,8 +7,8 @@ use kode_protocol as wire;
 use kode_protocol::Uri;
 
 use crate::backend::Backend;
-use crate::convert;
 use crate::convert::error::{self, RequestError};
+use crate::convert::{self, UriNames};
 use crate::documents::file_path;
 use crate::handlers::params::Params;
 use crate::handlers::session::DEFAULT_ITEMS;
@@ -31,7 +31,11 @@ pub(crate) async fn fork(backend: &Backend, params: Params) -> Result<wire::NewS
     let session = agent.fork_session(&id, at).await.map_err(error::fork)?;
     Ok(wire::NewSessionResult {
         session_id: convert::session_id(session.id()),
-        snapshot: convert::snapshot(&agent.engine.models(), session.snapshot(DEFAULT_ITEMS)),
+        snapshot: convert::snapshot(
+            &agent.engine.models(),
+            session.snapshot(DEFAULT_ITEMS),
+            UriNames::of(&backend.connection().documents),
+        ),
     })
 }
 

@@ -14,7 +14,6 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::connection::ClientConnection;
-use crate::convert;
 use crate::documents::target;
 use crate::lsp::PositionEncoding;
 
@@ -33,16 +32,12 @@ pub(super) async fn ask(
     if let Some(wrapped) = connection.wrapped.as_ref().filter(|wrapped| wrapped.is_ready()) {
         let of = |asked: &Target| match connection.documents.snapshot_of(asked) {
             Some(document) => (wire::Uri::new(document.uri.as_str()), Some(document.version)),
-            None => (convert::uri(asked), None),
+            None => (wire::Uri::new(connection.documents.uri_of(asked)), None),
         };
         let uris: Vec<_> = targets.iter().map(of).collect();
         return Ok(read(connection, wrapped.diagnostics(&uris, settle).await));
     }
-    // Spelled as the editor has opened them, where it has.
-    let uri = |asked: &Target| match connection.documents.snapshot_of(asked) {
-        Some(document) => wire::Uri::new(document.uri.as_str()),
-        None => convert::uri(asked),
-    };
+    let uri = |asked: &Target| wire::Uri::new(connection.documents.uri_of(asked));
     let params = wire::EditorDiagnosticsParams {
         uris: targets.iter().map(uri).collect(),
         settle_ms: settle.map(|settle| u32::try_from(settle.as_millis()).unwrap_or(u32::MAX)),

@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::review::publish::report;
 use crate::agent::Agent;
-use crate::convert;
 use crate::convert::error::{self, RequestError};
+use crate::convert::{self, UriNames};
 use crate::display::printable;
 
 /// The command that continues with another conversation.
@@ -99,7 +99,9 @@ pub(super) async fn choose(agent: &Arc<Agent>, choose: ChooseSession) -> Result<
     let listed = tokio::task::spawn_blocking(move || lister.engine.list_sessions(&query)).await;
     let listed = listed.map_err(|_| error::internal("the list of sessions could not be made"))?;
     let sessions = listed.map_err(|bad| error::internal(&bad.to_string()))?.sessions;
-    let wire: Vec<_> = sessions.iter().cloned().map(convert::sessions::summary).collect();
+    let names = UriNames::of(&agent.connection.documents);
+    let wire: Vec<_> =
+        sessions.iter().cloned().map(|session| convert::sessions::summary(session, names)).collect();
     let mut answer = json!({ "sessions": wire });
     if agent.connection.facts.get().is_some_and(|facts| facts.show_message_request) {
         let usable = |session: &&SessionSummary| {

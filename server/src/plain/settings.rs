@@ -12,7 +12,7 @@ use kode_engine::agent::gate::IneffectiveSettings;
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::mask::masked_text;
-use kode_engine::base::paths::AbsPath;
+use kode_engine::base::paths::{AbsPath, Target};
 use kode_engine::config::settings::{ApprovedTrust, PendingTrust, TrustRequest, summary};
 use kode_engine::permission::rules::{FileRange, ProblemSeverity, SettingsProblem};
 use lsp_types::request::ShowMessageRequest;
@@ -119,7 +119,8 @@ pub(super) fn current(
     });
     for complaints in of_sessions.chain([others]) {
         for (file, diagnostic) in diagnostics(&complaints, front_end.connection.documents.encoding()) {
-            let Ok(uri) = Url::from_file_path(file.as_path()) else {
+            let Ok(uri) = Url::parse(&front_end.connection.documents.uri_of(&Target::File(file.clone())))
+            else {
                 tracing::warn!(%file, "a settings file has no URI and gets no diagnostics");
                 continue;
             };

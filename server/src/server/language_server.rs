@@ -26,6 +26,9 @@ use crate::plain::{asking, chat, commands, completion};
 #[async_trait]
 impl LanguageServer for Backend {
     async fn initialize(&self, params: InitializeParams) -> Result<InitializeResult> {
+        let root = params.root_uri.as_ref();
+        let folders = params.workspace_folders.iter().flatten().map(|folder| &folder.uri);
+        folders.chain(root).for_each(|uri| self.connection().documents.learn_spelling(uri));
         let facts = self.connection().facts.get_or_init(|| ClientFacts::new(params));
         tracing::info!(client = ?facts.name, version = ?facts.version, encoding = ?facts.encoding, "initialize");
         self.connection().documents.set_encoding(facts.encoding);

@@ -3,14 +3,14 @@
 //! Rule: new bytes go to a temporary file beside the old one, are synced, and take its name in one step; mode and
 //! owner stay. The check that nothing changed meanwhile is the last thing before that step.
 
-#![expect(clippy::disallowed_methods, reason = "it replaces files at once")]
-
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use tempfile::{Builder, NamedTempFile};
+
+use crate::file_moves;
 
 /// Replaces the contents of an existing file, given with all links followed. Returns whether it was replaced: not
 /// when `is_unchanged` says no at the last moment. A file with several hard links is cut from the others.
@@ -51,7 +51,7 @@ pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     let temporary = write_beside(path, bytes, &mut builder)?;
     temporary.as_file().sync_all()?;
-    temporary.persist_noclobber(path)?;
+    file_moves::persist_new(temporary, path)?;
     sync_folder(path);
     Ok(())
 }
@@ -61,7 +61,7 @@ pub fn create_as(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let temporary = write_beside(path, bytes, Builder::new().prefix(TEMPORARY_PREFIX))?;
     set_mode(temporary.as_file(), mode)?;
     temporary.as_file().sync_all()?;
-    temporary.persist_noclobber(path)?;
+    file_moves::persist_new(temporary, path)?;
     sync_folder(path);
     Ok(())
 }
@@ -75,7 +75,7 @@ pub fn sweep_beside(path: &Path) {
         if is_ours
             && entry.file_type().is_ok_and(|kind| kind.is_file())
             && is_abandoned(&entry.path(), SystemTime::now()).unwrap_or(false)
-            && let Err(error) = std::fs::remove_file(entry.path())
+            && let Err(error) = file_moves::remove_file(&entry.path())
         {
             tracing::warn!(%error, path = %entry.path().display(), "an abandoned temporary file stays");
         }
@@ -142,7 +142,7 @@ fn take_place(
     if !is_unchanged() {
         return Ok(false);
     }
-    temporary.persist(path)?;
+    file_moves::persist(temporary, path)?;
     sync_folder(path);
     Ok(true)
 }

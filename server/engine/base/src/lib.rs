@@ -20,7 +20,9 @@ pub mod call;
 pub mod effort;
 pub mod encoding;
 pub mod entry;
+pub mod file_moves;
 pub mod file_turn;
+pub mod file_uri;
 pub mod folder_watch;
 pub mod identity;
 pub mod ids;
@@ -36,6 +38,7 @@ pub mod reminder;
 pub mod scratch;
 pub mod secret;
 pub mod secret_places;
+pub mod spelling;
 pub mod steering;
 pub mod team;
 pub mod todo;
@@ -43,6 +46,12 @@ pub mod variables;
 pub mod vcs;
 pub mod watch;
 pub mod windows_names;
+
+#[cfg(test)]
+extern crate self as kode_base;
+#[cfg(test)]
+#[path = "../../testing/src/folding.rs"]
+pub mod folding;
 
 pub use blocking::blocking;
 pub use reminder::reminder;

@@ -3,14 +3,14 @@
 //! Rule: a folder is its owner's as long as the owner holds the lock of the file in it. The system releases the lock when
 //! the process ends, however it ends. The sweep removes only folders of this user whose lock is free.
 
-#![expect(clippy::disallowed_methods, reason = "it makes and sweeps temporary folders")]
-
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
+
+use crate::file_moves;
 
 /// The prefix of all names in the system's folder for temporary files.
 pub const PREFIX: &str = "kode-ls-";
@@ -49,7 +49,7 @@ impl Scratch {
         let new_owner = folder.path().join(NEW_OWNER);
         let owner = OpenOptions::new().write(true).create_new(true).open(&new_owner)?;
         owner.try_lock()?;
-        fs::rename(new_owner, folder.path().join(OWNER))?;
+        file_moves::rename(&new_owner, &folder.path().join(OWNER))?;
         Ok(Self { folder, _owner: owner })
     }
 
@@ -84,7 +84,7 @@ fn remove_if_abandoned(entry: &DirEntry, now: SystemTime) -> io::Result<()> {
     let path = entry.path();
     if metadata.is_file() {
         let is_old = now.duration_since(metadata.modified()?).is_ok_and(|age| age > MIN_AGE);
-        return if is_old { fs::remove_file(path) } else { Ok(()) };
+        return if is_old { file_moves::remove_file(&path) } else { Ok(()) };
     }
     if !metadata.is_dir() {
         return Ok(());
@@ -97,7 +97,7 @@ fn remove_if_abandoned(entry: &DirEntry, now: SystemTime) -> io::Result<()> {
     if owner.try_lock().is_err() {
         return Ok(());
     }
-    fs::remove_dir_all(path)
+    file_moves::remove_all(&path)
 }
 
 #[cfg(unix)]

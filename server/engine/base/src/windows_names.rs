@@ -3,6 +3,8 @@
 //! Rule: the check is of text alone, so that it holds on every system and needs no disk. A path is either one that names the
 //! same file for every program, or it is refused with the reason; nothing is rewritten.
 
+use crate::path_style::PathStyle;
+
 /// Names of devices, in any letter case, with or without an extension.
 const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
 /// Names of ports, followed by one digit.
@@ -51,6 +53,50 @@ pub fn check(path: &str) -> Result<(), NameRefusal> {
         return Err(NameRefusal::Root(path.to_owned()));
     }
     rest.split(is_separator).filter(|part| !part.is_empty()).try_for_each(part)
+}
+
+/// Checks one name of a path that an editor gives: it knows its files, so that short forms of names are taken.
+///
+/// # Errors
+/// [`NameRefusal`].
+pub fn check_editor_name(name: &str) -> Result<(), NameRefusal> {
+    if name.contains(['/', '\\']) {
+        return Err(NameRefusal::Character(name.to_owned()));
+    }
+    match part(name) {
+        Ok(()) | Err(NameRefusal::Short(_)) => Ok(()),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// A path as Windows reads it from a folder: absolute, with `\` between its names, `.` and `..` folded, its drive with a capital
+/// letter. The folder has the names that the editor gave it, be it on a share or with a short name.
+///
+/// # Errors
+/// [`NameRefusal`] of the path, or of what is below the folder where the path begins with it.
+pub fn resolve(folder: &str, path: &str) -> Result<String, NameRefusal> {
+    let style = PathStyle::Windows;
+    let folder = style.names(folder);
+    let is_rooted = path.as_bytes().get(1) == Some(&b':') || path.starts_with(['/', '\\']);
+    let mut names = style.names(path);
+    if is_rooted {
+        match names.strip_prefix(folder.as_slice()) {
+            Some(below) => check(&below.join("\\"))?,
+            None => check(path)?,
+        }
+    } else {
+        check(path)?;
+        names.splice(0..0, folder);
+    }
+    let mut folded: Vec<&str> = Vec::with_capacity(names.len());
+    for name in &names {
+        match &**name {
+            "." => {}
+            ".." => folded.truncate(folded.len().saturating_sub(1).max(1)),
+            name => folded.push(name),
+        }
+    }
+    Ok(if folded.len() == 1 { format!("{}\\", folded[0]) } else { folded.join("\\") })
 }
 
 fn part(name: &str) -> Result<(), NameRefusal> {
@@ -191,7 +237,93 @@ mod tests {
         }
     }
 
+    /// Texts by which a model, a user or a client may name a file, most of which name something else on Windows.
+    fn hostile_texts() -> Vec<String> {
+        let roots = [
+            r"\\server\share\a",
+            r"\\?\C:\w\a",
+            r"\\.\pipe\a",
+            r"\\.\C:\w\a",
+            r"\??\C:\w\a",
+            r"\w\a",
+            "/w/a",
+            "C:a",
+            "c:",
+            "//w/a",
+        ];
+        let outside = [
+            r"..\x",
+            "../../x",
+            r"C:\Windows\x",
+            r"D:\w\a",
+            r"C:\w\..\x",
+            r"C:\wother\a",
+            r"C:\w/../wother/a",
+        ];
+        let parts = hostile_parts().into_iter();
+        let named =
+            parts.flat_map(|part| [part.clone(), format!("src/{part}/x.rs"), format!(r"C:\w\{part}")]);
+        named.chain(roots.into_iter().chain(outside).map(str::to_owned)).collect()
+    }
+
+    /// Whether a path is in the folder, and each of its names names itself.
+    fn is_plain_file_in(folder: &str, path: &str) -> bool {
+        let (names, folder) = (PathStyle::Windows.names(path), PathStyle::Windows.names(folder));
+        names
+            .strip_prefix(folder.as_slice())
+            .is_some_and(|below| below.iter().all(|name| part(name).is_ok() && !name.contains(':')))
+    }
+
+    #[test]
+    fn a_hostile_text_names_no_stream_and_no_device_at_the_edge() {
+        let texts = hostile_texts();
+        assert!(texts.len() >= 300, "{}", texts.len());
+        let mut outside = Vec::new();
+        for text in &texts {
+            match resolve(r"C:\w", text) {
+                Ok(path) if is_plain_file_in(r"C:\w", &path) => panic!("{text:?} is taken as {path}"),
+                // Outside, and named so: the gate asks, or refuses.
+                Ok(path) => {
+                    assert!(is_plain_file_in(&path[..3], &path), "{text:?}: {path}");
+                    outside.push(path);
+                }
+                Err(_) => {}
+            }
+        }
+        assert_eq!(
+            outside,
+            [r"C:\x", r"C:\x", r"C:\Windows\x", r"D:\w\a", r"C:\x", r"C:\wother\a", r"C:\wother\a"]
+        );
+    }
+
+    #[test]
+    fn a_path_is_resolved_from_a_folder_whatever_its_own_names_are() {
+        for (folder, path, expected) in [
+            (r"C:\w", "a.rs", r"C:\w\a.rs"),
+            (r"C:\w", r"src/.\x/../a.rs", r"C:\w\src\a.rs"),
+            (r"C:\w", "c:/w/a.rs", r"C:\w\a.rs"),
+            (r"C:\w", ".", r"C:\w"),
+            (r"C:\w", "../..", "C:\\"),
+            (r"C:\Users\RUNNER~1\w", r"C:\Users\RUNNER~1\w\a.rs", r"C:\Users\RUNNER~1\w\a.rs"),
+            (r"C:\Users\RUNNER~1\w", "a.rs", r"C:\Users\RUNNER~1\w\a.rs"),
+            (r"\\server\share\w", "a.rs", r"\\server\share\w\a.rs"),
+            (r"\\server\share\w", r"\\server\share\w\a.rs", r"\\server\share\w\a.rs"),
+        ] {
+            assert_eq!(resolve(folder, path).as_deref(), Ok(expected), "{path}");
+        }
+        assert!(resolve(r"\\server\share\w", r"\\server\other\a.rs").is_err());
+        assert!(resolve(r"C:\w", r"C:\Users\RUNNER~1\a.rs").is_err());
+    }
+
     proptest! {
+        /// No text makes the edge panic, and what it takes names itself.
+        #[test]
+        fn a_text_that_is_resolved_names_itself(text in "\\PC{0,40}") {
+            if let Ok(path) = resolve(r"C:\w", &text) {
+                prop_assert!(is_plain_file_in(&path[..3], &path), "{}", path);
+            }
+        }
+
         /// No text makes the check panic, and what it takes has neither a stream nor a part that Windows would change.
         #[test]
         fn a_path_that_is_taken_names_itself(path in "\\PC{0,40}") {

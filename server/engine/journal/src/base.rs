@@ -3,12 +3,11 @@
 //! Rule: it is a cache. One that was written by another build, that is damaged, or that does not belong to the journal
 //! beside it, is not used; an interrupted write leaves the one before.
 
-#![expect(clippy::disallowed_methods, reason = "it writes the base of a journal")]
-
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use kode_base::file_moves;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -160,7 +159,7 @@ pub fn read(path: &Path, form: &str, journal: &Path) -> Result<Option<Base>, Bas
 /// # Errors
 /// What the system says.
 pub fn remove(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
+    match file_moves::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }

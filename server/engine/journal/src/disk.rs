@@ -1,9 +1,8 @@
 //! The operations of a journal and its blobs on the file system: a thin layer, so that tests can put a bad disk below them.
 //!
 //! Rule: everything that must outlive a crash goes through here; an error says what the system said and nothing is
-//! retried or hidden, except that an interrupted write continues. Files and folders that are made are their user's alone.
-
-#![expect(clippy::disallowed_methods, reason = "it is the disk of the journal")]
+//! retried or hidden, except that an interrupted write continues and that a file is waited for that another program holds on
+//! Windows ([`file_moves`]). Files and folders that are made are their user's alone.
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -12,7 +11,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kode_base::private;
+use kode_base::{file_moves, private};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
@@ -146,11 +145,11 @@ impl Disk for RealDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        std::fs::rename(from, to)
+        file_moves::rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        std::fs::remove_file(path)
+        file_moves::remove_file(path)
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {

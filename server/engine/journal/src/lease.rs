@@ -5,8 +5,6 @@
 //! the user alone. A request addresses one lease: the holder of a later one ignores it. The caller has
 //! given up after [`TAKE_OVER_LIMIT`]: older requests are ignored.
 
-#![expect(clippy::disallowed_methods, reason = "it notes the writer of a session")]
-
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -18,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
+use kode_base::file_moves;
 use kode_base::folder_watch::FolderWatch;
 use kode_base::ids::{AskId, LeaseId};
 use kode_base::private;
@@ -371,12 +370,11 @@ fn put(path: &Path, note: &impl Serialize) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".note-").tempfile_in(folder)?;
     file.write_all(&serde_json::to_vec(note)?)?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    file_moves::persist(file, path)
 }
 
 fn remove(path: &Path) {
-    match fs::remove_file(path) {
+    match file_moves::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             tracing::warn!(%error, path = %path.display(), "a note could not be taken away");
         }

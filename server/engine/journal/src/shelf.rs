@@ -3,14 +3,12 @@
 //! Rule: it is a cache of the journal. A read returns byte for byte the stored data, or an error
 //! after which the shelf counts as damaged, and its owner makes it again from the journal.
 
-#![expect(clippy::disallowed_methods, reason = "it keeps older records in files of the session")]
-
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kode_base::private;
+use kode_base::{file_moves, private};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +51,7 @@ impl Shelf {
     /// # Errors
     /// The error of the system about the existing file.
     pub fn create(path: &Path) -> io::Result<Self> {
-        match std::fs::remove_file(path) {
+        match file_moves::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
@@ -91,7 +89,7 @@ impl Shelf {
     pub fn move_to(&self, path: &Path) -> io::Result<()> {
         let mut inner = self.inner.lock();
         if let (Some(_), Some(old)) = (&inner.file, &inner.path) {
-            std::fs::rename(old, path)?;
+            file_moves::rename(old, path)?;
         }
         inner.path = Some(path.to_path_buf());
         Ok(())

@@ -2,7 +2,9 @@
 //!
 //! Rule: only files have a place in a workspace; other schemes are left out by the caller.
 
+use kode_base::file_uri::{self, DriveSpelling};
 use kode_base::paths::{AbsPath, Target};
+use kode_base::spelling::Spellings;
 use url::Url;
 
 /// The URI of a file or document.
@@ -15,13 +17,13 @@ pub(crate) fn of_target(target: &Target) -> String {
 
 /// The URI of a file or folder.
 pub(crate) fn of_path(path: &AbsPath) -> String {
-    Url::from_file_path(path.as_path()).map_or_else(|()| format!("file://{path}"), String::from)
+    file_uri::of_path(path, DriveSpelling::default())
 }
 
-/// The file that a URI names; `None` for other schemes.
+/// The file that a URI names, as its disk spells it; `None` for other schemes.
 pub(crate) fn target(uri: &str) -> Option<Target> {
-    let url = Url::parse(uri).ok().filter(|url| url.scheme() == "file")?;
-    AbsPath::new(url.to_file_path().ok()?).ok().map(Target::File)
+    let path = file_uri::path_here(&Url::parse(uri).ok()?)?;
+    Some(Target::File(Spellings::here().spelled(&path)))
 }
 
 #[cfg(test)]

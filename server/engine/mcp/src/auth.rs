@@ -3,8 +3,6 @@
 //! Rule: tokens are in files of the state folder that are their user's alone, one for each address, and go to that address and
 //! to where it says tokens are got, nowhere else; nothing of them is logged.
 
-#![expect(clippy::disallowed_methods, reason = "it keeps tokens of MCP servers")]
-
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -23,7 +21,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use kode_base::paths::AbsPath;
-use kode_base::{atomic, blocking, private};
+use kode_base::{atomic, blocking, file_moves, private};
 use kode_config::mcp::config::{RemoteServer, ServerDefinition};
 use kode_config::mcp::fault::McpFailure;
 use kode_net::http::{causes, client, is_loopback};
@@ -71,7 +69,7 @@ impl Tokens {
             private::create_folders(folder.as_path())?;
         }
         let json = serde_json::to_vec(credentials)?;
-        match std::fs::remove_file(&self.file) {
+        match file_moves::remove_file(self.file.as_path()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Err(_) | Ok(()) => {}
         }
@@ -100,7 +98,8 @@ impl CredentialStore for Tokens {
     }
 
     async fn clear(&self) -> Result<(), AuthError> {
-        match tokio::fs::remove_file(&self.file).await {
+        let file = self.file.clone();
+        match blocking(move || file_moves::remove_file(file.as_path())).await {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(stored(error)),
             Err(_) | Ok(()) => Ok(()),
         }

@@ -4,8 +4,6 @@
 //! asked again when no other process can reach it any more. Worktrees lie outside the repository, in a folder that outlives
 //! the session.
 
-#![expect(clippy::disallowed_methods, reason = "it moves and removes worktrees")]
-
 pub mod changes;
 #[cfg(test)]
 mod tests;
@@ -22,9 +20,9 @@ use crate::git::{GIT, GitRunner, quote};
 use crate::plain_git::is_plain;
 use crate::sandbox::Sandbox;
 use crate::shell::Shell;
-use kode_base::blocking;
 use kode_base::ids::AgentId;
 use kode_base::paths::{AbsPath, real_path};
+use kode_base::{blocking, file_moves};
 
 /// How long git may take for one step. A large repository is written out whole.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -274,7 +272,9 @@ impl Worktree {
         let aside = folder.join(format!(".removed-{}", self.path.file_name()));
         let rename = |from: &AbsPath, to: &AbsPath| {
             let (from, to) = (from.clone(), to.clone());
-            blocking(move || std::fs::rename(from.as_path(), to.as_path()).map_err(|error| error.to_string()))
+            blocking(move || {
+                file_moves::rename(from.as_path(), to.as_path()).map_err(|error| error.to_string())
+            })
         };
         rename(&self.path, &aside).await?;
         let is_clean = match runner.run(&aside, &format!("{GIT} status --porcelain"), &never).await {
@@ -287,7 +287,7 @@ impl Worktree {
             return Err(reason);
         }
         // Not by git: the sandbox holds what tells where a worktree's repository is, as long as the worktree is there.
-        blocking(move || std::fs::remove_dir_all(aside.as_path()))
+        blocking(move || file_moves::remove_all(aside.as_path()))
             .await
             .map_err(|error| format!("its rest: {error}"))?;
         let (at, base, branch) = (quote(&self.path.to_string()), quote(&self.base), quote(&self.branch));

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use url::Url;
 
+use kode_base::file_moves;
 use kode_model::catalog::PublishedCatalog;
 use kode_net::http;
 
@@ -156,7 +157,7 @@ pub async fn refresh(source: &str, state: &Path) -> Result<bool, PublishedError>
     let part = copy.with_extension("part");
     let unwritable = |source| PublishedError::File { path: copy.clone(), source };
     fs::create_dir_all(state.join(FOLDER)).map_err(unwritable)?;
-    fs::write(&part, &bytes).and_then(|()| fs::rename(&part, &copy)).map_err(unwritable)?;
+    fs::write(&part, &bytes).and_then(|()| file_moves::rename(&part, &copy)).map_err(unwritable)?;
     Ok(true)
 }
 

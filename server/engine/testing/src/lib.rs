@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a rig that cannot be built fails its test")]
 
 pub mod disk;
+pub mod folding;
 pub mod text;
 pub mod validity;
 pub mod web;

@@ -13,6 +13,9 @@ pub mod workspace;
 extern crate self as kode_text;
 pub mod document;
 pub mod file_text;
+#[cfg(test)]
+#[path = "../../testing/src/folding.rs"]
+pub mod folding;
 pub mod shell_change;
 #[cfg(test)]
 #[path = "../../testing/src/text.rs"]

@@ -3,7 +3,7 @@
 //! Rule: a list is bounded and says what it leaves out.
 
 use kode_engine::base::ids::SessionId;
-use kode_engine::text::edit::ledger::review::{FileReview, HunkView};
+use kode_engine::text::edit::ledger::review::FileReview;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::resolve::sessions;
 use super::words::{counts, does, path, several, state};
 use super::{PendingHunks, SHOWN_HUNKS, waits};
 use crate::agent::Agent;
-use crate::convert;
+use crate::convert::UriNames;
 use crate::convert::error::RequestError;
 
 /// The argument of `kode.listEdits`.
@@ -30,11 +30,11 @@ pub(crate) fn list(agent: &Agent, list: &ListEditsArgument) -> Result<Value, Req
         let of_session = session.edits().review().into_iter();
         files.extend(of_session.map(|file| (session.id().clone(), path(&session, &file.target), file)));
     }
-    Ok(listed(&files))
+    Ok(listed(&files, UriNames::of(&agent.connection.documents)))
 }
 
 /// The files with the sessions they are of and what these call them.
-fn listed(files: &[(SessionId, String, FileReview)]) -> Value {
+fn listed(files: &[(SessionId, String, FileReview)], names: UriNames<'_>) -> Value {
     let total = PendingHunks::of(files.iter().map(|(_, _, file)| file)).total();
     let mut lines = vec![match total {
         0 => "No change waits for a decision.".to_owned(),
@@ -45,27 +45,23 @@ fn listed(files: &[(SessionId, String, FileReview)]) -> Value {
     for ((session, path, file), hunk) in all.filter(|(_, hunk)| waits(hunk)).take(SHOWN_HUNKS) {
         let line = HunkLocation::of(&file.text, hunk).lines.start + 1;
         lines.push(format!("{path}:{line}: {} ({}). {}", does(hunk), counts(hunk), state(hunk)));
-        edits.push(edit(session, file, hunk, path, line));
+        edits.push(json!({
+            "sessionId": session,
+            "hunkId": hunk.id,
+            "turnId": hunk.turn,
+            "uri": names.uri(&file.target).as_str(),
+            "path": path,
+            "line": line,
+            "state": hunk.state,
+            "added": line_count(&hunk.new_text),
+            "removed": line_count(&hunk.old_text),
+        }));
     }
     let more = total - edits.len();
     if more > 0 {
         lines.push(format!("and {}", several(more, "more change")));
     }
     json!({ "text": lines.join("\n"), "edits": edits, "more": more })
-}
-
-fn edit(session: &SessionId, file: &FileReview, hunk: &HunkView, path: &str, line: usize) -> Value {
-    json!({
-        "sessionId": session,
-        "hunkId": hunk.id,
-        "turnId": hunk.turn,
-        "uri": convert::uri(&file.target).as_str(),
-        "path": path,
-        "line": line,
-        "state": hunk.state,
-        "added": line_count(&hunk.new_text),
-        "removed": line_count(&hunk.old_text),
-    })
 }
 
 #[cfg(test)]
@@ -77,7 +73,8 @@ mod tests {
     fn what_waits_is_listed_with_its_place() {
         let review = file("a\nnew\n").applied("new\n", "old\n", 1..2).proposed("a\n", "", 0);
         let session = SessionId::generate();
-        let listed = listed(&[(session.clone(), "src/a.rs".to_owned(), review.clone())]);
+        let listed =
+            listed(&[(session.clone(), "src/a.rs".to_owned(), review.clone())], UriNames::standard());
         assert_eq!(
             listed["text"],
             "2 changes:\n\
@@ -100,11 +97,11 @@ mod tests {
         for _ in 0..=SHOWN_HUNKS {
             review = review.applied("a\n", "", 0..1);
         }
-        let listed = listed(&[(SessionId::generate(), "src/a.rs".to_owned(), review)]);
+        let listed = listed(&[(SessionId::generate(), "src/a.rs".to_owned(), review)], UriNames::standard());
         assert_eq!(listed["edits"].as_array().unwrap().len(), SHOWN_HUNKS);
         assert_eq!(listed["more"], 1);
         assert!(listed["text"].as_str().unwrap().ends_with("\nand 1 more change"));
-        let nothing = super::listed(&[]);
+        let nothing = super::listed(&[], UriNames::standard());
         assert_eq!(nothing, json!({ "text": "No change waits for a decision.", "edits": [], "more": 0 }));
     }
 }

@@ -21,7 +21,6 @@ use crate::agent::Agent;
 use crate::answers::{Choice, choices};
 use crate::client::ClientFacts;
 use crate::connection::ClientConnection;
-use crate::convert;
 use crate::plain::PlainFrontEnd;
 
 /// The kind of actions that answer a prompt.
@@ -126,8 +125,7 @@ fn place(
     session.edits().review().into_iter().find_map(|file| {
         let hunk = file.hunks.iter().find(|hunk| hunk.permission.as_ref() == Some(&prompt.id))?;
         let start: Position = HunkLocation::of(&file.text, hunk).start();
-        let open = connection.documents.snapshot_of(&file.target).map(|document| document.uri);
-        let uri = open.unwrap_or_else(|| convert::uri(&file.target).as_str().to_owned());
+        let uri = connection.documents.uri_of(&file.target);
         Some((Url::parse(&uri).ok()?, Range::new(start, start)))
     })
 }

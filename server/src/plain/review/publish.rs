@@ -20,7 +20,6 @@ use super::prompts;
 use crate::agent::ReviewDiagnostics;
 use crate::agent::sides;
 use crate::connection::ClientConnection;
-use crate::convert;
 use crate::display::{both_ends, readable};
 use crate::plain::{PlainFrontEnd, settings};
 
@@ -200,8 +199,7 @@ fn current(front_end: &PlainFrontEnd) -> Vec<DocumentDiagnostics> {
     let mut files: BTreeMap<Url, (Option<i32>, Vec<Diagnostic>)> = BTreeMap::new();
     for session in &sessions {
         for file in session.edits().review() {
-            let open = front_end.connection.documents.snapshot_of(&file.target).map(|document| document.uri);
-            let uri = open.unwrap_or_else(|| convert::uri(&file.target).as_str().to_owned());
+            let uri = front_end.connection.documents.uri_of(&file.target);
             let Ok(uri) = Url::parse(&uri) else {
                 tracing::warn!(%uri, "a file with hunks has no URI and gets no diagnostics");
                 continue;

@@ -2,13 +2,12 @@
 //!
 //! Rule: a damaged shelf costs time and nothing else. Unwritten changes stay.
 
-#![expect(clippy::disallowed_methods, reason = "it drops the base of a journal that was mended")]
-
 use std::io;
 use std::sync::{Arc, MutexGuard};
 
 use crate::core::{Core, lock};
 use crate::state::SessionState;
+use kode_base::file_moves;
 use kode_journal::base::BASE;
 use kode_journal::{JournalLines, SHELF, Shelf};
 use kode_record::record::Record;
@@ -60,7 +59,7 @@ impl Core {
         fold_on(&mut fresh, &mut lines)?;
         self.refuse_when_closing()?;
         // It names places on the shelf that is replaced.
-        match std::fs::remove_file(path.with_file_name(BASE)) {
+        match file_moves::remove_file(&path.with_file_name(BASE)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }

@@ -3,8 +3,6 @@
 //! Rule: the copied session stays as it is. A new session is complete before a process can see it: it is written beside the
 //! others under a name that no session has, and then renamed.
 
-#![expect(clippy::disallowed_methods, reason = "a forked session takes its name when it is complete")]
-
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,9 +16,9 @@ use crate::transfer::{
     ForkPoint, ImportError, ImportOutcome, ImportedRecords, SessionExport, UnknownItem, fork,
     read_sdk_session,
 };
-use kode_base::blocking;
 use kode_base::ids::SessionId;
 use kode_base::paths::AbsPath;
+use kode_base::{blocking, file_moves};
 use kode_journal as journal;
 use kode_journal::{Journal, ReadJournal, disk};
 use kode_record::record::Record;
@@ -136,12 +134,12 @@ async fn write_session(sessions: &Path, id: &SessionId, records: Vec<Record>) ->
     let (sessions, finished) = (sessions.to_path_buf(), sessions.join(id.as_str()));
     blocking(move || {
         // One call: it is there as a whole from now on.
-        let named = filled.and_then(|()| std::fs::rename(&unfinished, &finished));
+        let named = filled.and_then(|()| file_moves::rename(&unfinished, &finished));
         // Survives a power cut before the caller knows the session.
         let synced = named.and_then(|()| disk::real().sync_folder(&sessions));
         synced.map_err(|source| {
             let path = if finished.is_dir() { finished } else { unfinished };
-            if let Err(error) = std::fs::remove_dir_all(&path) {
+            if let Err(error) = file_moves::remove_all(&path) {
                 tracing::warn!(%error, path = %path.display(), "an unfinished session stays on the disk");
             }
             SessionError::Storage { path, source }

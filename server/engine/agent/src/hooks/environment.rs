@@ -3,8 +3,6 @@
 //! Rule: the file is run by a shell with the rights of the hook that wrote it, once, right after the hook; what comes of it
 //! is data, of bounded size.
 
-#![expect(clippy::disallowed_methods, reason = "it removes the file that a hook exports variables in")]
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::HookRunner;
 use super::transcript::replace;
-use kode_base::blocking;
 use kode_base::paths::AbsPath;
+use kode_base::{blocking, file_moves};
 use kode_process::sandbox::Sandbox;
 use kode_process::shell::piped::PipedSpec;
 
@@ -82,7 +80,7 @@ impl EnvironmentFile {
         }
         let path = self.0.clone();
         blocking(move || {
-            if let Err(error) = std::fs::remove_file(path.as_path()) {
+            if let Err(error) = file_moves::remove_file(path.as_path()) {
                 tracing::debug!(%error, %path, "the file of a hook's exports is left");
             }
         })

@@ -4,10 +4,7 @@
 //! Rule: the file is written when a hook is about to run and only new records are added to it; it is its user's alone. It is
 //! a copy: nothing of it is ever read back.
 
-#![expect(clippy::disallowed_methods, reason = "it writes the transcript that hooks read")]
-
 use std::collections::HashMap;
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -19,7 +16,7 @@ use uuid::Uuid;
 use super::HookRunner;
 use kode_base::ids::AgentId;
 use kode_base::paths::AbsPath;
-use kode_base::{blocking, private, regular};
+use kode_base::{blocking, file_moves, private, regular};
 use kode_model::{Block, Message, Role};
 
 /// The positions up to which the files are written.
@@ -162,9 +159,9 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .create_new(true)
         .open(&beside)
         .and_then(|mut file| file.write_all(bytes))
-        .and_then(|()| fs::rename(&beside, path));
+        .and_then(|()| file_moves::rename(&beside, path));
     if written.is_err()
-        && let Err(error) = fs::remove_file(&beside)
+        && let Err(error) = file_moves::remove_file(&beside)
     {
         tracing::debug!(%error, path = %beside.display(), "a file for hooks is left behind");
     }

@@ -191,13 +191,13 @@ fn clean_session(
     let is_kept = entry.digest.archived || entry.digest.has_gap || entry.problem.is_some();
     if is_old(touched) && !is_kept {
         let bytes = SessionSize::of(folder).total;
-        let Some(_held) = hold_untouched(&folder.join(JOURNAL), entry)? else {
+        let Some(held) = hold_untouched(&folder.join(JOURNAL), entry)? else {
             return Ok(SessionCleanup::Kept);
         };
         if !plan.deletes {
             return Ok(SessionCleanup::Due(bytes));
         }
-        return catalogue.discard(folder).map(|()| SessionCleanup::Deleted(bytes));
+        return catalogue.discard(folder, Some(held)).map(|()| SessionCleanup::Deleted(bytes));
     }
     let now = SystemTime::from(plan.now);
     let mut outputs: Vec<_> = match plan.age.filter(|_| !entry.digest.archived) {

@@ -17,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 use super::digest::{FOLDED_AT_ONCE, ReadDepth, SessionDigest};
 use super::session_names;
 use crate::sessions::JOURNAL;
+use kode_base::file_moves;
 use kode_journal::disk::TEMPORARY_PREFIX;
 
 /// Version of both files; others are not read.
@@ -259,8 +260,7 @@ fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut temporary = tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(folder)?;
     temporary.write_all(&serde_json::to_vec(value)?)?;
-    temporary.persist(path)?;
-    Ok(())
+    file_moves::persist(temporary, path)
 }
 
 fn summary_of(journal: &Path) -> PathBuf {

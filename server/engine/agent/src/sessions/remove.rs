@@ -3,8 +3,6 @@
 //! Rule: an open session is not deleted. Its folder is renamed first and then emptied, so that after a crash
 //! all of it exists, or nothing; leftovers of a crash are emptied later.
 
-#![expect(clippy::disallowed_methods, reason = "it deletes folders of sessions")]
-
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +11,9 @@ use uuid::Uuid;
 
 use super::{Catalogue, TRASH_PREFIX, WorkspaceFilter};
 use crate::sessions::{JOURNAL, SessionError};
+use kode_base::file_moves;
 use kode_base::ids::SessionId;
+use kode_base::path_style::PathStyle;
 use kode_journal::disk::{self, DiskFile};
 
 impl Catalogue {
@@ -25,26 +25,37 @@ impl Catalogue {
         let folder = self.find(workspaces, id)?;
         let journal = folder.join(JOURNAL);
         let held = hold(&journal).map_err(|source| SessionError::Storage { path: journal, source })?;
-        self.discard(&folder).map_err(|source| SessionError::Storage { path: folder, source })?;
-        drop(held);
-        Ok(())
+        self.discard(&folder, held).map_err(|source| SessionError::Storage { path: folder, source })
     }
 
-    /// Takes the folder of a session away, whose journal the caller holds.
-    pub(super) fn discard(&self, folder: &Path) -> io::Result<()> {
+    /// Takes the folder of a session away, whose journal the caller held until now.
+    pub(super) fn discard(&self, folder: &Path, held: Option<Arc<dyn DiskFile>>) -> io::Result<()> {
         let (Some(workspace), Some(name)) =
             (folder.parent(), folder.file_name().and_then(|name| name.to_str()))
         else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let trash = workspace.join(format!("{TRASH_PREFIX}{name}-{}", Uuid::now_v7().simple()));
-        std::fs::rename(folder, &trash)?;
+        released(PathStyle::HERE, held, || file_moves::rename(folder, &trash))?;
         if let Some(known) = self.known().get_mut(workspace) {
             known.forget(name);
         }
         empty(&trash);
         Ok(())
     }
+}
+
+/// Renames a folder whose journal is held. Windows renames no folder with an open file in it, so that the journal is let go
+/// before: whoever opens it in between has the rename refused, and the session stays as it was. Elsewhere it is let go after.
+fn released(
+    style: PathStyle,
+    held: Option<Arc<dyn DiskFile>>,
+    rename: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
+    let held = held.filter(|_| style == PathStyle::Unix);
+    let renamed = rename();
+    drop(held);
+    renamed
 }
 
 /// Locks a journal; `None` if absent, or where it must not be opened.
@@ -74,7 +85,31 @@ pub(super) fn trash(workspace: &Path, prefix: &str) -> Vec<PathBuf> {
 
 /// Removes renamed folders. A failure is retried by the next cleanup.
 pub(super) fn empty(trash: &Path) {
-    if let Err(error) = std::fs::remove_dir_all(trash) {
+    if let Err(error) = file_moves::remove_all(trash) {
         tracing::warn!(%error, path = %trash.display(), "deleted files still use disk space");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_journal_is_free_while_windows_renames_its_folder_and_held_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = folder.path().join(JOURNAL);
+        std::fs::write(&journal, "").unwrap();
+        for (style, expected) in [(PathStyle::Windows, true), (PathStyle::Unix, false)] {
+            let held = hold(&journal).unwrap();
+            assert!(held.is_some());
+            let mut is_free = None;
+            let rename = || {
+                is_free = Some(disk::lock(&journal).unwrap().is_some());
+                Ok(())
+            };
+            released(style, held, rename).unwrap();
+            assert_eq!(is_free, Some(expected), "{style:?}");
+            assert!(hold(&journal).unwrap().is_some(), "it is free afterwards");
+        }
     }
 }

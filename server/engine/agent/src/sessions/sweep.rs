@@ -4,8 +4,6 @@
 //! its name is anywhere in the journal, damaged lines included, and while it is young: its record may still be on its way.
 //! A journal that cannot be read sweeps nothing.
 
-#![expect(clippy::disallowed_methods, reason = "it deletes unused files of sessions")]
-
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::sessions::{BLOBS, JOURNAL};
+use kode_base::file_moves;
 use kode_journal::BlobId;
 use kode_journal::disk::TEMPORARY_PREFIX;
 
@@ -91,7 +90,7 @@ pub(super) fn is_older(path: &Path, age: Duration, now: SystemTime) -> bool {
 /// Removes a file; one that refuses takes room and harms nothing.
 pub(super) fn remove(path: &Path, swept: &mut SweepReport) {
     let bytes = path.metadata().map_or(0, |metadata| metadata.len());
-    match std::fs::remove_file(path) {
+    match file_moves::remove_file(path) {
         Ok(()) => {
             swept.files += 1;
             swept.bytes += bytes;

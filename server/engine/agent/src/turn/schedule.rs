@@ -68,7 +68,8 @@ pub(super) async fn run(turn: TurnContext<'_>, calls: Vec<ModelToolCall>, cancel
 fn reach(conversation: &Conversation, call: &ModelToolCall) -> CallReach {
     let workspace = conversation.workspace();
     let Some(tool) = conversation.tools.find(&call.name) else { return CallReach::Anything };
-    let resolve = |path: &str| workspace.resolve(path).ok().map(|target| workspace.real(&target));
+    let resolve =
+        |path: &str| workspace.resolve(path).ok().map(|target| workspace.compared(&workspace.real(&target)));
     let declared = declared(&call.name, &call.input, &workspace.cwd(), &resolve);
     match (tool.facts().kind, tool.facts().concurrency_safe, declared) {
         (_, true, declared) => CallReach::Only(declared.unwrap_or_default()),

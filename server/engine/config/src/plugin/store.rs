@@ -3,8 +3,6 @@
 //! Rule: a fetched plugin is first completed in a folder of its own and then moved in one step, so that a failure
 //! leaves the old one. Nothing that was fetched is run. One process at a time changes the records.
 
-#![expect(clippy::disallowed_methods, reason = "it installs and removes plugins")]
-
 pub(super) mod download;
 mod git;
 pub(super) mod npm;
@@ -29,7 +27,7 @@ use super::{FOLDERS, Plugin, PluginId, document, manifest};
 use crate::extension::places::check_within;
 use crate::settings::{Lock, SettingsError};
 use kode_base::paths::AbsPath;
-use kode_base::{atomic, blocking, regular};
+use kode_base::{atomic, blocking, file_moves, regular};
 use kode_permission::rules::SettingsProblem;
 
 pub use unpack::unpack;
@@ -252,7 +250,7 @@ impl Store {
                 let failed = |source| StoreError::Io { file: target.clone(), source };
                 remove(target.as_path()).map_err(failed)?;
                 fs::create_dir_all(&parent).map_err(failed)?;
-                fs::rename(&made, &target).map_err(failed)?;
+                file_moves::rename(made.as_path(), target.as_path()).map_err(failed)?;
             }
             Ok(record.plugins.insert(id.to_string(), entry.clone()))
         })?;
@@ -463,7 +461,7 @@ impl Store {
                 let target = self.folder.join(folder);
                 let failed = |source| StoreError::Io { file: target.clone(), source };
                 fs::create_dir_all(self.folder.join(MARKETPLACES_FOLDER)).map_err(failed)?;
-                fs::rename(made, &target).map_err(failed)?;
+                file_moves::rename(made.as_path(), target.as_path()).map_err(failed)?;
             }
             let entry = MarketplaceEntry { source: said, folder: folder.clone() };
             Ok(record.marketplaces.insert(list.name.clone(), entry))
@@ -608,7 +606,7 @@ fn folder_of(folder: &TempDir) -> Result<AbsPath, StoreError> {
 }
 
 fn remove(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
+    match file_moves::remove_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }

@@ -2,8 +2,8 @@
 //!
 //! Rule: a folder counts under its name and under where that leads, so that a rule holds however the folder is reached.
 
-use kode_base::identity::is_same_file;
 use kode_base::paths::{AbsPath, real_path};
+use kode_base::spelling::Spellings;
 
 /// The base of path patterns.
 pub struct PathBases<'a> {
@@ -44,25 +44,10 @@ pub fn real_on_disk(path: &AbsPath) -> AbsPath {
     }
 }
 
-/// Whether the names in a folder are the same in either letter case: asks for the nearest part of its own path that has
-/// letters, in the other case. Nothing is written.
+/// Whether the names in a folder are the same in either letter case, by the word of its disk. Nothing is written.
 #[must_use]
 pub fn is_case_insensitive_on_disk(folder: &AbsPath) -> bool {
-    let mut place = Some(folder.clone());
-    while let Some(path) = place {
-        let name = path.file_name();
-        let swapped: String = name.chars().map(swap_case).collect();
-        if swapped != name && path.as_path().exists() {
-            let other = path.as_path().with_file_name(swapped);
-            return is_same_file(path.as_path(), &other);
-        }
-        place = path.parent();
-    }
-    cfg!(any(windows, target_os = "macos"))
-}
-
-fn swap_case(letter: char) -> char {
-    if letter.is_ascii_lowercase() { letter.to_ascii_uppercase() } else { letter.to_ascii_lowercase() }
+    Spellings::here().folds(folder)
 }
 
 #[cfg(test)]
@@ -86,6 +71,7 @@ mod tests {
         let name = root.join("Name");
         std::fs::create_dir(name.as_path()).unwrap();
         let expected = root.join("nAME").as_path().exists();
-        assert_eq!(is_case_insensitive_on_disk(&name), expected);
+        assert_eq!(is_case_insensitive_on_disk(&root), expected);
+        assert_eq!(is_case_insensitive_on_disk(&name), expected, "it has no names of its own");
     }
 }

@@ -3,8 +3,6 @@
 //! Rule: git itself says which files changed, committed or not, and gives both texts as a checkout would have them. The state
 //! that was merged is kept by a reference, so that git does not drop it.
 
-#![expect(clippy::disallowed_methods, reason = "git writes its answers into a folder of ours")]
-
 use std::fs;
 use std::path::{Component, PathBuf};
 use std::sync::Arc;
@@ -16,8 +14,8 @@ use crate::git::{GIT, GitRunner, quote};
 use crate::plain_git::is_plain;
 use crate::sandbox::Sandbox;
 use crate::shell::Shell;
-use kode_base::blocking;
 use kode_base::paths::{self, AbsPath};
+use kode_base::{blocking, file_moves};
 
 /// The most changed files.
 pub const MAX_FILES: usize = 1_000;
@@ -103,12 +101,12 @@ impl WorktreeRunner<'_> {
         let made = folder.clone();
         blocking(move || {
             // An interrupted merge may have left files.
-            let _ = fs::remove_dir_all(made.as_path());
+            let _ = file_moves::remove_all(made.as_path());
             fs::create_dir_all(made.as_path()).map_err(|error| error.to_string())
         })
         .await?;
         let changes = self.read(&folder, cancel).await;
-        let removed = blocking(move || fs::remove_dir_all(folder.as_path())).await;
+        let removed = blocking(move || file_moves::remove_all(folder.as_path())).await;
         if let Err(error) = removed {
             tracing::warn!(%error, "the folder of a merge stays");
         }

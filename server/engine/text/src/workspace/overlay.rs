@@ -1,7 +1,8 @@
 //! The content of a path as the user sees it.
 //!
 //! Rule: an open document wins over the disk, saved or not and under whatever name the file is reached; a path is
-//! inside the workspace only if both its name and what it leads to are.
+//! inside the workspace only if both its name and what it leads to are. Past [`Workspace::resolve`], a file has the name by which
+//! its disk lists it.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -20,8 +21,10 @@ use crate::workspace::error::BytesError;
 use crate::workspace::language::{DiagnosticsRequest, LanguageServers, ServerStart};
 use crate::workspace::watch::MAX_WATCHED_FOLDERS;
 use crate::workspace::{PathError, ReadError, RealPaths};
+use kode_base::path_style::PathStyle;
 use kode_base::paths::{self, AbsPath, Target};
-use kode_base::{blocking, encoding, windows_names};
+use kode_base::spelling::Spellings;
+use kode_base::{blocking, encoding, file_uri, windows_names};
 
 /// The largest file that is read as a whole.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -44,6 +47,7 @@ pub struct Workspace {
     /// Whether documents outside its folders are ignored.
     pub(super) is_apart: bool,
     languages: Option<Arc<dyn LanguageServers>>,
+    spellings: Arc<Spellings>,
     cwd: Mutex<AbsPath>,
 }
 
@@ -82,6 +86,7 @@ impl Workspace {
             saves_before_commands: true,
             is_apart: false,
             languages: None,
+            spellings: Spellings::here(),
             cwd: Mutex::new(cwd),
         }
     }
@@ -91,14 +96,22 @@ impl Workspace {
     pub fn elsewhere(&self, roots: Vec<AbsPath>, cwd: AbsPath) -> Self {
         let (host, tracker) = (Arc::clone(&self.host), Arc::clone(&self.tracker));
         let (roots, cwd) = (Roots::of(roots), Mutex::new(cwd));
-        let languages = self.languages.clone();
-        Self { host, roots, tracker, saves_before_commands: false, is_apart: true, languages, cwd }
+        let (languages, spellings) = (self.languages.clone(), Arc::clone(&self.spellings));
+        Self { host, roots, tracker, saves_before_commands: false, is_apart: true, languages, spellings, cwd }
     }
 
     /// The same with language servers of its own.
     #[must_use]
     pub fn with_languages(mut self, languages: Option<Arc<dyn LanguageServers>>) -> Self {
         self.languages = languages;
+        self
+    }
+
+    /// The same on another disk.
+    #[cfg(test)]
+    #[must_use]
+    fn with_spellings(mut self, spellings: Spellings) -> Self {
+        self.spellings = Arc::new(spellings);
         self
     }
 
@@ -177,7 +190,7 @@ impl Workspace {
 
     /// Makes relative paths start at `cwd`.
     pub fn set_cwd(&self, cwd: AbsPath) {
-        *self.cwd.lock() = cwd;
+        *self.cwd.lock() = self.spellings.spelled(&cwd);
     }
 
     /// Turns what the model wrote (absolute, relative, `~/`, `file:` or `untitled:` URI) into a target.
@@ -186,13 +199,21 @@ impl Workspace {
     /// [`PathError`] for an empty path, one with a NUL, and URIs that name neither a file nor an open document.
     pub fn resolve(&self, path: &str) -> Result<Target, PathError> {
         let target = self.resolve_text(path)?;
-        if let (true, Target::File(file)) = (cfg!(windows), &target) {
-            // The folder itself has the name that the editor gave it.
-            let below = file.as_path().strip_prefix(self.cwd()).unwrap_or(file.as_path());
-            windows_names::check(&below.to_string_lossy())
-                .map_err(|refusal| PathError(refusal.to_string()))?;
+        if target.file().is_none_or(|file| self.spellings.is_plain(file)) {
+            return Ok(target);
         }
-        Ok(target)
+        let target = self.spellings.target(target);
+        // A document that is not saved yet has a name by which no folder lists it.
+        Ok(self.host.document(&target).map_or(target, |document| document.target()))
+    }
+
+    /// A target in the form in which two are equal that name one file, or would name one if it existed.
+    #[must_use]
+    pub fn compared(&self, target: &Target) -> Target {
+        match target {
+            Target::File(path) => Target::File(self.spellings.compared(path)),
+            Target::Untitled(_) => target.clone(),
+        }
     }
 
     fn resolve_text(&self, path: &str) -> Result<Target, PathError> {
@@ -203,7 +224,11 @@ impl Workspace {
             return Err(PathError(format!("the path {path:?} contains a NUL character")));
         }
         if path.starts_with("file:") {
-            return file_of_uri(path).map(Target::File);
+            let file = file_of_uri(path)?;
+            return match PathStyle::HERE {
+                PathStyle::Unix => Ok(Target::File(file)),
+                PathStyle::Windows => self.file_in(&self.cwd(), &file.to_string()),
+            };
         }
         let is_uri = path.starts_with("untitled:") || path.contains("://");
         let is_open = || self.host.document(&Target::Untitled(path.to_owned())).is_some();
@@ -216,9 +241,22 @@ impl Workspace {
         if path == "~" || path.starts_with("~/") {
             let home = std::env::home_dir().and_then(|home| AbsPath::new(home).ok());
             let home = home.ok_or_else(|| PathError(format!("`{path}`: the home folder is not known")))?;
-            return Ok(Target::File(home.join(path[1..].trim_start_matches('/'))));
+            return self.file_in(&home, path[1..].trim_start_matches('/'));
         }
-        Ok(Target::File(self.cwd().join(path)))
+        self.file_in(&self.cwd(), path)
+    }
+
+    /// The file that a text names, seen from a folder.
+    fn file_in(&self, folder: &AbsPath, path: &str) -> Result<Target, PathError> {
+        match PathStyle::HERE {
+            PathStyle::Unix => Ok(Target::File(folder.join(path))),
+            PathStyle::Windows => {
+                let refused = |refusal: String| PathError(refusal);
+                let path = windows_names::resolve(&folder.to_string(), path);
+                let path = path.map_err(|refusal| refused(refusal.to_string()))?;
+                AbsPath::new(path).map(Target::File).map_err(|error| refused(error.to_string()))
+            }
+        }
     }
 
     /// Whether the target, and what it links to, lies in a folder of the workspace. Of documents without a file:
@@ -359,9 +397,9 @@ impl Workspace {
             return None;
         }
         blocking(move || {
-            let real = paths::real_path(path.as_path()).ok()?;
+            let real = followed(&path).ok()?;
             documents.into_iter().find(|document| {
-                let opened = document.path.as_ref().and_then(|path| paths::real_path(path).ok());
+                let opened = document.path.as_ref().and_then(|path| followed(path).ok());
                 opened.is_some_and(|opened| opened == real)
             })
         })
@@ -486,8 +524,8 @@ pub(super) fn read_opened(
 /// When the path cannot be followed: no permission, a link to nothing (a write there would make a file at
 /// an unexamined place), links that go in circles.
 pub(super) fn real_path(path: &AbsPath) -> io::Result<AbsPath> {
-    let error = match paths::real_path(path) {
-        Ok(real) => return AbsPath::new(real).map_err(io::Error::other),
+    let error = match followed(path) {
+        Ok(real) => return Ok(real),
         Err(error) => error,
     };
     let is_missing = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
@@ -500,10 +538,15 @@ pub(super) fn real_path(path: &AbsPath) -> io::Result<AbsPath> {
     }
 }
 
+/// The path with all links followed, as its disk spells it: a link may spell its end in another way.
+fn followed(path: &AbsPath) -> io::Result<AbsPath> {
+    let real = AbsPath::new(paths::real_path(path)?).map_err(io::Error::other)?;
+    Ok(Spellings::here().spelled(&real))
+}
+
 fn file_of_uri(uri: &str) -> Result<AbsPath, PathError> {
-    let path = Url::parse(uri).ok().and_then(|url| url.to_file_path().ok());
-    let path = path.filter(|path| !path.as_os_str().as_encoded_bytes().contains(&0));
-    path.and_then(|path| AbsPath::new(path).ok())
+    let path = Url::parse(uri).ok().and_then(|uri| file_uri::path_here(&uri));
+    path.filter(|path| !path.as_path().as_os_str().as_encoded_bytes().contains(&0))
         .ok_or_else(|| PathError(format!("the URI `{uri}` names no file of this machine")))
 }
 
@@ -527,6 +570,7 @@ fn similar_name(folder: &AbsPath, name: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folding::{FoldingDisk, NameFolding};
     use crate::testing::Rig;
 
     #[test]
@@ -543,6 +587,34 @@ mod tests {
         assert_eq!(rig.workspace().resolve("~/x").unwrap(), Target::File(home.join("x")));
         rig.workspace().set_cwd(root.join("sub"));
         assert_eq!(rig.workspace().resolve("../a b.txt").unwrap(), file);
+    }
+
+    #[test]
+    fn each_spelling_of_a_file_is_one_target_on_a_disk_that_folds() {
+        let rig = Rig::new();
+        let disk = FoldingDisk::new(NameFolding::LettersAndForms);
+        let root = rig.workspace().cwd().to_string();
+        for file in ["Src/README.md", "Src/u\u{308}.rs"] {
+            disk.write(&format!("{root}/{file}"));
+        }
+        let workspace =
+            Workspace::new(rig.editor.clone(), vec![rig.workspace().cwd()], rig.workspace().cwd());
+        let workspace = workspace.with_spellings(Spellings::new(disk));
+        let (read_me, umlaut) = (rig.target("Src/README.md"), rig.target("Src/u\u{308}.rs"));
+        for (path, target) in [
+            ("Src/README.md", &read_me),
+            ("src/readme.MD", &read_me),
+            (&*format!("file://{}/SRC/Readme.md", root.to_uppercase()), &read_me),
+            ("src/\u{fc}.rs", &umlaut),
+            ("src/U\u{308}.RS", &umlaut),
+            ("src/New.txt", &rig.target("Src/New.txt")),
+        ] {
+            assert_eq!(workspace.resolve(path).unwrap(), *target, "{path}");
+        }
+        let new = |path: &str| workspace.compared(&workspace.resolve(path).unwrap());
+        assert_eq!(new("src/New.txt"), new("SRC/nEW.TXT"));
+        assert_ne!(new("src/New.txt"), new("src/Newer.txt"));
+        assert_eq!(new("src/readme.md"), read_me);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::workspace::WatchReport;
 use crate::workspace::changes::Tracker;
 use kode_base::folder_watch::FolderWatch;
 use kode_base::paths::{AbsPath, Target, real_path};
+use kode_base::spelling::{Spellings, folded};
 use kode_base::watch::{Burst, BurstState};
 
 /// The most folders one session watches.
@@ -53,6 +54,8 @@ struct TargetWatchState {
     paths: HashMap<Target, Vec<PathBuf>>,
     targets: HashMap<PathBuf, Vec<Target>>,
     folders: HashSet<PathBuf>,
+    /// Those in which an event may spell a name in another way than its folder lists it.
+    folding: HashSet<PathBuf>,
     /// Whether the missing watch was reported.
     has_reported: bool,
 }
@@ -158,7 +161,7 @@ impl TargetWatch {
             all.into_iter().for_each(|target| state.touch(target));
         }
         for path in &event.paths {
-            for target in state.targets.get(path).cloned().unwrap_or_default() {
+            for target in state.named_by(path) {
                 state.touch(target);
             }
             if matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))) {
@@ -176,6 +179,17 @@ impl TargetWatch {
 }
 
 impl TargetWatchState {
+    /// The targets that an event names. In a folder that folds, it may name them by another spelling.
+    fn named_by(&self, path: &Path) -> Vec<Target> {
+        let mut targets = self.targets.get(path).cloned().unwrap_or_default();
+        if let (Some(folder), Some(name)) = (path.parent(), path.file_name())
+            && self.folding.contains(folder)
+        {
+            targets.extend(self.targets.get(&folder.join(folded(name))).into_iter().flatten().cloned());
+        }
+        targets
+    }
+
     fn touch(&mut self, target: Target) {
         self.burst.touch();
         self.touched.insert(target);
@@ -187,6 +201,7 @@ impl TargetWatchState {
         let lost: Vec<_> = self.folders.iter().filter(|folder| folder.starts_with(path)).cloned().collect();
         for folder in lost {
             self.folders.remove(&folder);
+            self.folding.remove(&folder);
             let inside = self.targets.iter().filter(|(path, _)| path.parent() == Some(&folder));
             let inside: HashSet<Target> = inside.flat_map(|(_, targets)| targets.clone()).collect();
             for target in inside {
@@ -220,11 +235,12 @@ impl TargetWatchState {
 struct WatchThread {
     tracker: Arc<Tracker>,
     watcher: Option<FolderWatch>,
+    spellings: Arc<Spellings>,
 }
 
 impl WatchThread {
     fn new(tracker: Arc<Tracker>) -> Self {
-        Self { tracker, watcher: None }
+        Self { tracker, watcher: None, spellings: Spellings::here() }
     }
 
     fn run(mut self) {
@@ -264,11 +280,18 @@ impl WatchThread {
         let Target::File(file) = &target else { return };
         let places = places(file);
         let mut paths = Vec::new();
+        let mut folding = Vec::new();
         let mut is_missing = places.is_empty();
         for path in places {
             let Some(folder) = path.parent() else { continue };
             match self.enter(folder) {
-                Ok(()) => paths.push(path),
+                Ok(()) => {
+                    let folds = AbsPath::new(folder).is_ok_and(|folder| self.spellings.folds(&folder));
+                    let other = path.file_name().filter(|_| folds).map(|name| folder.join(folded(name)));
+                    folding.extend(other.as_ref().map(|_| folder.to_path_buf()));
+                    paths.extend(other.filter(|other| *other != path));
+                    paths.push(path);
+                }
                 Err(Obstacle::Missing) => is_missing = true,
                 Err(Obstacle::Told) => {}
             }
@@ -282,6 +305,7 @@ impl WatchThread {
             // Asked for again when a turn begins: the folder may be there by then.
             state.paths.remove(&target);
         } else {
+            state.folding.extend(folding);
             for path in &paths {
                 state.targets.entry(path.clone()).or_default().push(target.clone());
             }
@@ -326,7 +350,10 @@ impl WatchThread {
     fn release(&mut self, target: &Target) {
         let empty = self.watch().state().forget(target);
         for folder in empty {
-            if self.watch().state().folders.remove(&folder) {
+            let mut state = self.watch().state();
+            state.folding.remove(&folder);
+            if state.folders.remove(&folder) {
+                drop(state);
                 self.leave(&folder);
             }
         }

@@ -1,5 +1,6 @@
 //! Real files, the system's real events, and what sessions are notified of them.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -7,9 +8,10 @@ use notify::EventKind;
 use notify::event::RemoveKind;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use super::TargetWatchState;
 use crate::testing::{Rig, read};
 use crate::workspace::{ChangeAuthor, Freshness, WatchReport, Workspace};
-use kode_base::paths::{Target, real_path};
+use kode_base::paths::{AbsPath, Target, real_path};
 use kode_base::reminder;
 
 /// The reports to a session.
@@ -333,4 +335,20 @@ async fn the_watching_ends_with_the_session() {
     drop(rig);
     while reports.0.recv().await.is_some() {}
     assert_eq!(tracker.strong_count(), 0);
+}
+
+#[test]
+fn an_event_names_a_target_by_another_spelling_where_its_folder_folds() {
+    let target = |path: &str| Target::File(AbsPath::new(path).unwrap());
+    let mut state = TargetWatchState::default();
+    for folder in ["/folds", "/plain"] {
+        let paths = ["README.md", "readme.md"].map(|name| Path::new(folder).join(name));
+        state.targets.extend(paths.map(|path| (path, vec![target(&format!("{folder}/README.md"))])));
+    }
+    state.folding.insert("/folds".into());
+    let named = |path: &str| state.named_by(Path::new(path));
+    assert!(named("/folds/ReadMe.MD").contains(&target("/folds/README.md")));
+    assert!(named("/folds/README.md").contains(&target("/folds/README.md")));
+    assert_eq!(named("/folds/other"), []);
+    assert_eq!(named("/plain/ReadMe.MD"), []);
 }

@@ -1,0 +1,101 @@
+//! Files that are named by several spellings: in another letter case, and by the editor's own URIs.
+//!
+//! Rule: the disk of the temporary folder decides what is expected, so that the same tests hold on every disk. One that folds
+//! letters and Unicode forms is put below them with `TMPDIR` (see `tests/tools/folding-disk`).
+
+use kode_e2e::{Project, Script, call, say, step};
+use serde_json::{Value, json};
+
+/// Whether the disk of a project takes both letter cases for one.
+fn folds(project: &Project) -> bool {
+    project.write("Probe", "");
+    project.path("pROBE").exists()
+}
+
+fn file(name: &str) -> String {
+    format!("{{{{cwd}}}}/{name}")
+}
+
+fn read(name: &str) -> Value {
+    json!({ "file_path": file(name) })
+}
+
+fn edit(name: &str) -> Value {
+    json!({ "file_path": file(name), "old_string": "one", "new_string": "two" })
+}
+
+#[test]
+fn a_file_that_was_read_is_edited_by_another_spelling_exactly_where_it_is_the_same_file() {
+    let script = Script::default().when(
+        "^edit",
+        [call("Read", read("Src/README.md")), call("Edit", edit("src/readme.MD")), say("Edited.")],
+    );
+    let project = Project::new(&script);
+    let folds = folds(&project);
+    project.write("Src/README.md", "one\n");
+    let client = project.open();
+    let session = client.session_with(json!({ "mode": "acceptEdits" }));
+    session.run("edit");
+    assert_eq!(project.read("Src/README.md"), if folds { "two\n" } else { "one\n" });
+    let changed: Vec<_> = session.edited_files().iter().map(|file| file["uri"].clone()).collect();
+    let expected: &[Value] = if folds { &[project.uri("Src/README.md").into()] } else { &[] };
+    assert_eq!(changed, expected, "{:?}", session.calls());
+}
+
+#[test]
+fn an_open_document_is_the_text_of_its_file_by_each_spelling() {
+    let script = Script::default().when(
+        "^edit",
+        [call("Read", read("Src/README.md")), call("Edit", edit("Src/README.md")), say("Edited.")],
+    );
+    let project = Project::new(&script);
+    let folds = folds(&project);
+    project.write("Src/README.md", "one saved\n");
+    let client = project.open();
+    let uri = project.uri("src/readme.md");
+    client.editor.open(&uri, "one unsaved\n");
+    let session = client.session_with(json!({ "mode": "acceptEdits" }));
+    session.run("edit");
+    let (shown, saved) =
+        if folds { ("two unsaved\n", "one saved\n") } else { ("one unsaved\n", "two saved\n") };
+    assert_eq!((&*client.editor.text(&uri), &*project.read("Src/README.md")), (shown, saved));
+    let edited = session.edited_files();
+    let named = if folds { uri } else { project.uri("Src/README.md") };
+    assert_eq!(edited[0]["uri"], json!(named), "{edited:?}");
+}
+
+#[test]
+fn two_new_files_of_one_name_are_made_one_after_the_other_where_they_are_one() {
+    let write = |name: &str| json!({ "file_path": file(name), "content": format!("{name}\n") });
+    let both = step().call("Write", write("New.txt")).call("Write", write("nEW.TXT"));
+    let project = Project::new(&Script::default().when("^make", [both, say("Made.")]));
+    let folds = folds(&project);
+    let client = project.open();
+    let session = client.session_with(json!({ "mode": "acceptEdits" }));
+    session.run("make");
+    let names = std::fs::read_dir(project.workspace()).unwrap().map(|entry| entry.unwrap().file_name());
+    let made = names.filter(|name| name.to_str().unwrap().eq_ignore_ascii_case("new.txt")).count();
+    assert_eq!((project.read("New.txt").as_str(), made), ("New.txt\n", if folds { 1 } else { 2 }));
+    let states: Vec<_> = session.calls().iter().map(|call| call["state"].clone()).collect();
+    assert_eq!(states[0] == states[1], !folds, "{states:?}");
+}
+
+#[test]
+fn a_document_keeps_the_uri_that_its_editor_gave_it() {
+    let script = Script::default()
+        .when("^edit", [call("Read", read("a(b).txt")), call("Edit", edit("a(b).txt")), say("Edited.")]);
+    let project = Project::new(&script);
+    project.write("a(b).txt", "one\n");
+    let client = project.open();
+    // As VS Code writes it, which is not how the server would.
+    let uri = project.uri("a(b).txt").replace('(', "%28").replace(')', "%29");
+    client.editor.open(&uri, "one\n");
+    let session = client.session_with(json!({ "mode": "acceptEdits" }));
+    session.run("edit");
+    assert_eq!(client.editor.text(&uri), "two\n");
+    let edited = session.edited_files();
+    assert_eq!(edited[0]["uri"], json!(uri));
+    assert!(edited[0]["baselineUri"].as_str().unwrap().contains("a%2528b%2529"), "{edited:?}");
+    let changed = session.wait_event("hunks", |event| event["type"] == "edits_changed");
+    assert_eq!(changed["uris"], json!([uri]));
+}
