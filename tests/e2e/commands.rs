@@ -102,7 +102,9 @@ fn files_are_listed_with_what_hides_them_and_completed() {
     let listed = session.call("agent/commands/list", json!({}));
     let find = |file: &str| {
         let mut all = listed["commands"].as_array().unwrap().iter();
-        all.find(|one| one["file"].as_str().is_some_and(|path| path.ends_with(file))).unwrap().clone()
+        all.find(|one| one["file"].as_str().is_some_and(|path| Path::new(path).ends_with(file)))
+            .unwrap()
+            .clone()
     };
     let skill = find("deploy/SKILL.md");
     assert_eq!((&skill["kind"], &skill["scope"]), (&json!("skill"), &json!("project")));

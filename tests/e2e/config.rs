@@ -3,7 +3,7 @@
 //! Rule: every test has a home folder of its own; reports are checked against files on the disk, and a change is waited
 //! for by the event that tells it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use kode_e2e::{Client, Offer, Output, Project, Script, binary, run, say};
@@ -50,7 +50,11 @@ impl Desk {
     fn setter(&self, key: &str, value: &str) -> std::process::Child {
         let mut command = Command::new(binary());
         command.args(["config", "set", key, value]).current_dir(self.project.workspace());
-        command.envs(self.environment()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .envs(self.environment())
+            .env("USERPROFILE", self.home())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         command.spawn().unwrap()
     }
 }
@@ -78,7 +82,7 @@ fn what_counts_is_reported_with_its_place_and_without_secrets() {
     let language = setting(&reported, "language");
     assert_eq!((&language["value"], &language["source"]["layer"]), (&json!("French"), &json!("project")));
     assert_eq!(language["source"]["line"], 2);
-    assert!(language["source"]["file"].as_str().unwrap().ends_with(".claude/settings.json"));
+    assert!(Path::new(language["source"]["file"].as_str().unwrap()).ends_with(".claude/settings.json"));
     assert_eq!(language["stated"].as_array().unwrap().len(), 2, "{language}");
     let allow = setting(&reported, "permissions.allow");
     assert_eq!((&allow["value"], &allow["stated"][0]["standing"]), (&Value::Null, &json!("waiting")));
@@ -145,7 +149,8 @@ fn a_change_of_a_file_is_taken_in_while_the_server_runs_and_reported_once() {
         session.events().into_iter().filter(|event| event["type"] == "config_changed").collect::<Vec<_>>()
     };
     session.wait_event("the change", |event| event["type"] == "config_changed");
-    assert!(changed(&session)[0]["files"][0].as_str().unwrap().ends_with("user/.kode/settings.json"));
+    let file = changed(&session)[0]["files"][0].clone();
+    assert!(Path::new(file.as_str().unwrap()).ends_with("user/.kode/settings.json"), "{file}");
     let names = client.call("agent/models/list", json!({})).to_string();
     assert!(names.contains("fresh"), "{names}");
 

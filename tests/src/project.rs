@@ -71,7 +71,8 @@ impl Project {
     /// The path of a file of the workspace.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
-        self.workspace().join(name)
+        // By its components, so that it is spelled as the system spells it.
+        self.workspace().join(name).components().collect()
     }
 
     /// The URI of a file of the workspace.

@@ -4,12 +4,14 @@
 
 mod windows;
 
+use std::borrow::Cow;
+
 use super::lexer::RawWord;
 use super::reader::{RawCommand, ScriptNode, ShellScript, WordRole, read};
 use super::wrappers::{is_shell, program};
 use super::{CommandWord, FileAccess, FileTouch, SimpleCommand, TouchedPath};
 use crate::place::WorkingFolder;
-use kode_base::path_style::PathStyle;
+use kode_base::path_style::{PathStyle, is_drive};
 
 const FETCHERS: [&str; 2] = ["curl", "wget"];
 /// Folders right below the root that a system does not live without.
@@ -46,9 +48,10 @@ const DISKS: [&str; 14] = [
 
 /// Whether a path names a disk.
 pub(super) fn is_disk(path: &str) -> bool {
-    let Ok(path) = kode_base::paths::AbsPath::new(path) else { return false };
-    let path = path.to_string();
-    path.strip_prefix("/dev/").is_some_and(|device| DISKS.iter().any(|disk| device.starts_with(disk)))
+    let names = names_below(Vec::new(), path);
+    let Some((folder, device)) = names.split_first() else { return false };
+    let device = device.join("/");
+    path.starts_with('/') && folder == "dev" && DISKS.iter().any(|disk| device.starts_with(disk))
 }
 
 /// The part of the line that matters to a command.
@@ -207,12 +210,16 @@ fn is_root(word: &CommandWord, place: &WorkingFolder) -> bool {
         return false;
     }
     if text.starts_with('/') {
-        return kode_base::paths::AbsPath::new(text).is_ok_and(|path| path.parent().is_none());
+        return names_below(Vec::new(), text).is_empty();
     }
     // `*`, `.` and `../..` mean the root where the command runs in it or near it.
     let around = word.text.chars().all(|c| matches!(c, '.' | '/' | '*'));
     let folder = word.text.trim_end_matches('*');
-    around && place.directory.as_ref().is_some_and(|directory| directory.join(folder).parent().is_none())
+    let Some(directory) = place.directory.as_ref().map(ToString::to_string).filter(|_| around) else {
+        return false;
+    };
+    let names = names_below(PathStyle::HERE.names(&directory), folder);
+    names.len() == depth_of_root(&names)
 }
 
 /// The folders a `find` begins with.
@@ -256,13 +263,19 @@ fn is_precious(word: &CommandWord, place: &WorkingFolder) -> bool {
     }
     // `*` and `.` mean the folder the command runs in.
     let around = !text.starts_with('/') && text.chars().all(|c| matches!(c, '.' | '/'));
-    let path = match (&place.directory, text.starts_with('/')) {
-        (_, true) => kode_base::paths::AbsPath::new(text).ok(),
-        (Some(directory), false) if around && !word.text.is_empty() => Some(directory.join(text)),
-        _ => None,
+    let directory = place.directory.as_ref().map(ToString::to_string);
+    let names = match &directory {
+        _ if text.starts_with('/') => names_below(Vec::new(), text),
+        Some(directory) if around && !word.text.is_empty() => {
+            names_below(PathStyle::HERE.names(directory), text)
+        }
+        _ => return false,
     };
-    let Some(path) = path.map(|path| path.to_string()) else { return false };
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    if depth_of_root(&names) > 0 {
+        // As below, a home counts only by its name.
+        return names.len() < 3 && windows::is_precious(&names.join("/"));
+    }
+    let parts: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     match as_at_the_root(&parts) {
         [] => true,
         [top] => SYSTEM.contains(top),
@@ -270,6 +283,24 @@ fn is_precious(word: &CommandWord, place: &WorkingFolder) -> bool {
         ["home" | "Users", _] => text.starts_with('/'),
         _ => false,
     }
+}
+
+/// The names of a path of bash from the root down, by its text alone: below `base`, without what `.` and `..` take away.
+fn names_below<'t>(base: Vec<Cow<'t, str>>, text: &'t str) -> Vec<Cow<'t, str>> {
+    let mut names = base;
+    for name in text.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => names.truncate(depth_of_root(&names).max(names.len().saturating_sub(1))),
+            name => names.push(Cow::Borrowed(name)),
+        }
+    }
+    names
+}
+
+/// The number of names that make the root: one where it is a drive or a share.
+fn depth_of_root(names: &[Cow<'_, str>]) -> usize {
+    usize::from(names.first().is_some_and(|first| is_drive(first) || first.starts_with('\\')))
 }
 
 /// The path at the root that macOS has for one in `/private` and in the volume of the user's data.
