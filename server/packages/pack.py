@@ -174,6 +174,10 @@ def missing(system: str, triples: list[str]) -> None:
 # -- archives --------------------------------------------------------------------------------------------------------
 
 
+# Level 9 makes a program 0.8 % smaller, and takes three times as long.
+LEVEL = 6
+
+
 def epoch() -> int:
     return int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
 
@@ -188,7 +192,7 @@ def members(folder: Path) -> Iterator[Path]:
 
 
 def tar(folder: Path, file: Path) -> None:
-    with file.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
+    with file.open("wb") as raw, gzip.GzipFile("", "wb", LEVEL, raw, mtime=0) as packed:
         with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
             for path in members(folder):
                 entry = tarfile.TarInfo(path.relative_to(folder.parent).as_posix())
@@ -206,7 +210,7 @@ def zip_files(files: list[tuple[Path, str]], file: Path) -> None:
     """Writes a zip with these files, each with its name in the archive."""
     # The format has no time before 1980.
     at = time.gmtime(max(epoch(), 315532800))[:6]
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
         for path, name in files:
             entry = zipfile.ZipInfo(name, at)
             entry.compress_type, entry.create_system = zipfile.ZIP_DEFLATED, 3
@@ -262,7 +266,7 @@ def npm(version: str, out: str, contents: dict[str, Path]) -> None:
             **({"libc": [made.libc]} if made.libc else {}),
             # Yarn would keep it in an archive, from which nothing can be started.
             "preferUnplugged": True,
-            "files": ["bin", "THIRD-PARTY-LICENSES.txt"],
+            "files": ["bin", "LICENSE-*", "THIRD-PARTY-LICENSES.txt"],
         }
         write_json(folder / "package.json", fields)
         (folder / "README.md").write_text(
