@@ -2,8 +2,8 @@
 
     main.py [NAME...]     the tests with NAME in their names
 
-Rule: what is compared was not made by the code under test: checksums come from sha256sum, archives are read by tar and
-zipfile, npm installs, and texts of other registries are checked by their fields. KODE_LS_BIN is the program for this machine.
+Rule: every comparison has a judge beside the code under test: checksums come from sha256sum, archives are read by tar and
+zipfile, npm installs, and the fields of manifests are compared with these. KODE_LS_BIN is the program for this machine.
 """
 
 import base64
@@ -63,7 +63,7 @@ left_out: list[str] = []
 
 
 def run(*command, code: int | None = 0, **options) -> subprocess.CompletedProcess:
-    """Runs a command; an exit code other than `code` is an error, unless that is None."""
+    """Runs a command; an exit code other than `code` is an error; None allows each."""
     options = {"capture_output": True, "text": True, "timeout": 300, **options}
     done = subprocess.run([str(part) for part in command], **options)
     if code is not None and done.returncode != code:

@@ -54,7 +54,11 @@ fn the_entry_has_the_fields_and_the_version_of_the_program() {
         let ending = if platform.starts_with("windows-") { ".zip" } else { ".tar.gz" };
         let program = if platform.starts_with("windows-") { "kode-ls.exe" } else { "kode-ls" };
         let unpacked = name.strip_suffix(ending).unwrap_or_else(|| panic!("{name} does not end in {ending}"));
-        assert_eq!(binary["cmd"], format!("./{unpacked}/{program}"), "the archive holds a folder of its name");
+        assert_eq!(
+            binary["cmd"],
+            format!("./{unpacked}/{program}"),
+            "the archive holds a folder of its name"
+        );
         assert_eq!(binary["args"], json!(["acp"]));
     }
 }
