@@ -181,7 +181,8 @@ STUB
 # -- the standard library of a target --------------------------------------------------------------------------------
 
 # standard_library TRIPLE KIND: builds it whole (KIND is full) or as metadata (KIND is check); full is enough for both.
-# Messages of panics name the files of the library, and programs must not name this folder.
+# Messages of panics name the files of the library, and programs must not name this folder. The profile `dist` optimizes across
+# crates, which takes the library's bitcode.
 standard_library() {
   local triple=$1 kind=$2 work=$prefix/.std flags=-Zforce-unstable-if-unmarked library object
   local folder=$rustlib/$triple
