@@ -462,6 +462,43 @@ def started_program(number: signal.Signals) -> int:
     return server.wait(60)
 
 
+# Prints each signal that it gets.
+LISTENER = """#!/usr/bin/env python3
+import signal
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda number, _: print(signal.Signals(number).name, flush=True))
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+
+def test_in_a_terminal_the_starter_leaves_keys_to_the_terminal():
+    folder = work / "terminal"
+    shutil.copytree(installed(), folder, symlinks=True)
+    installed_program(folder).write_text(LISTENER)
+    ours, theirs = os.openpty()
+    child = subprocess.Popen([starter(folder)], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    os.close(theirs)
+
+    def output_until(word: str) -> str:
+        text = ""
+        while word not in text:
+            text += os.read(ours, 1000).decode()
+        return text
+
+    output_until("ready")
+    [program] = children(child.pid)
+    # The terminal sends SIGINT to the whole group: a copy by the starter would be a second one.
+    child.send_signal(signal.SIGINT)
+    child.send_signal(signal.SIGTERM)
+    text = output_until("SIGTERM")
+    assert "SIGINT" not in text, text
+    os.kill(program, signal.SIGKILL)
+    assert child.wait(60) == -signal.SIGKILL
+    os.close(ours)
+
+
 def test_a_platform_package_that_is_not_installed_is_named_with_the_next_step():
     folder = npm_install("omitted", "--omit=optional")
     done = run(starter(folder), "--version", code=1)
