@@ -181,10 +181,13 @@ STUB
 # -- the standard library of a target --------------------------------------------------------------------------------
 
 # standard_library TRIPLE KIND: builds it whole (KIND is full) or as metadata (KIND is check); full is enough for both.
+# Messages of panics name the files of the library and of its dependencies, and programs must not name folders of this machine.
 standard_library() {
   local triple=$1 kind=$2 work=$prefix/.std flags=-Zforce-unstable-if-unmarked library object
   local folder=$rustlib/$triple
-  installed "$folder" "full with bitcode $version" && return
+  local renamed="--remap-path-prefix=$rust/usr=/rust --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+  installed "$folder" "full with bitcode $version" &&
+    { [ "$kind" = check ] || [ "$(cat "$folder/.renamed" 2>/dev/null)" = "$renamed" ]; } && return
   [ "$kind" = full ] || ! installed "$folder" "check $version" || return 0
   echo "$(basename "$0"): building the standard library of $triple ($kind)" >&2
   rm -rf "$work" "${folder:?}"
@@ -193,7 +196,7 @@ standard_library() {
     >"$work/Cargo.toml"
   echo '#![no_std]' >"$work/src/lib.rs"
   # The distributed program is optimized as one, with the library; cargo leaves out what that needs unless it is asked.
-  [ "$kind" = full ] && flags="$flags -Cembed-bitcode=yes" || flags="$flags -Zno-codegen -Cdlltool=$prefix/bin/stub-dlltool"
+  [ "$kind" = full ] && flags="$flags -Cembed-bitcode=yes $renamed" || flags="$flags -Zno-codegen -Cdlltool=$prefix/bin/stub-dlltool"
   (cd "$work" && RUSTC_BOOTSTRAP=1 RUSTFLAGS=$flags CARGO_TARGET_DIR=$work/target slow "$rust/usr/bin/cargo" build -q --release \
     --target "$triple" -Zbuild-std=std,panic_abort,panic_unwind,proc_macro,test </dev/null >&2) ||
     fail "could not build the standard library of $triple (see above)"
@@ -211,6 +214,7 @@ standard_library() {
   rm -rf "$work"
   # Cargo does not see that the library below its crates is another one.
   rm -rf "$prefix/target/$triple"
+  echo "$renamed" >"$folder/.renamed"
   [ "$kind" != full ] || kind='full with bitcode'
   echo "$kind $version" >"$folder/.complete"
 }

@@ -50,8 +50,15 @@ fn the_entry_has_the_fields_and_the_version_of_the_program() {
             "{archive}"
         );
         assert!(archive.contains(&format!("/download/v{version}/kode-ls-{version}-")), "{archive}");
-        let unpacked = archive.rsplit('/').next().unwrap().trim_end_matches(".tar.gz");
-        assert_eq!(binary["cmd"], format!("./{unpacked}/kode-ls"), "the archive holds a folder of its name");
+        let name = archive.rsplit('/').next().unwrap();
+        let ending = if platform.starts_with("windows-") { ".zip" } else { ".tar.gz" };
+        let program = if platform.starts_with("windows-") { "kode-ls.exe" } else { "kode-ls" };
+        let unpacked = name.strip_suffix(ending).unwrap_or_else(|| panic!("{name} does not end in {ending}"));
+        assert_eq!(
+            binary["cmd"],
+            format!("./{unpacked}/{program}"),
+            "the archive holds a folder of its name"
+        );
         assert_eq!(binary["args"], json!(["acp"]));
     }
 }

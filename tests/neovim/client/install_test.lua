@@ -149,7 +149,7 @@ tests['the entries for registries fit the plugin and its packages'] = function(w
   local version = World.read(World.root .. '/Cargo.toml'):match('%[workspace.package%]\nversion = "(.-)"')
   assert(mason:find('kode%-ls/kode%-ls@v' .. vim.pesc(version)), 'the version of the entry')
   local release = World.read(World.root .. '/server/release')
-  assert(release:find('archive=kode-ls-$version-$host', 1, true), 'the name of the archive')
+  assert(release:find('name=kode-ls-$version-$triple', 1, true), 'the name of the archive')
   for host in mason:gmatch('file: kode%-ls%-{{ version | strip_prefix "v" }}%-([%w_-]+)%.tar%.gz') do
     assert(mason:find(('bin: kode-ls-{{ version | strip_prefix "v" }}-%s/kode-ls'):format(host), 1, true), host)
   end

@@ -363,6 +363,9 @@ tests['checkhealth finds nothing wrong'] = function(world)
   local report = world:text()
   assert(not report:find('ERROR', 1, true) and not report:find('WARNING', 1, true), report)
   assert(report:find('1 session\n', 1, true), report)
+  local version = World.read(World.root .. '/Cargo.toml'):match('%[workspace.package%]\nversion = "(.-)"')
+  assert(report:find(('%s: kode-ls %s\n'):format(World.program, version), 1, true), 'the program and its version: ' .. report)
+  assert(report:find('to update: install the new version', 1, true) and report:find(':Kode restart', 1, true), report)
   assert(report:find('Neovim ' .. tostring(vim.version()) .. '\n', 1, true), report)
 end
 

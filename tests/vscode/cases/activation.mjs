@@ -26,6 +26,26 @@ test("a server path that leads nowhere is told with what to do, and corrected wi
     await window.ready();
 });
 
+test("in a remote editor the program of the extension is used, and becomes executable again", async (workbench) => {
+    const [name] = fs.readdirSync(path.join(workbench.box, "ext")).filter((one) => one.startsWith("kode-ls.kode-"));
+    const folder = path.join(workbench.box, "ext", name, "bin");
+    const program = path.join(folder, "kode-ls");
+    fs.mkdirSync(folder);
+    try {
+        fs.copyFileSync(workbench.tools.server, program);
+        fs.chmodSync(program, 0o644);
+        const window = await workbench.open({ "a.txt": "one\n" }, { "kode.server.path": "" });
+        await window.ready();
+        assert.equal(fs.statSync(program).mode & 0o777, 0o755);
+    } finally {
+        fs.rmSync(folder, { recursive: true });
+    }
+    const window = await workbench.open({ "a.txt": "one\n" }, { "kode.server.path": "" });
+    const label = await window.status(/was not found/);
+    const platform = `${process.platform}-${process.arch}`;
+    assert.ok(label.includes(`no program for ${platform}`) && label.includes(`kode-${platform}-….vsix`), label);
+});
+
 test("a program that is no server is told as such and not tried for ever", async (workbench) => {
     const window = await workbench.open({ "a.txt": "one\n" }, { "kode.server.path": "/bin/true" });
     const label = await window.status(/ended 5 times/, 60_000);

@@ -32,6 +32,7 @@ local function check_program(cmd)
     return health.error(('`%s --version` failed: %s'):format(cmd, vim.trim(version.stderr or '')))
   end
   health.ok(('%s: %s'):format(vim.fn.exepath(cmd), vim.trim(version.stdout or '')))
+  health.info('to update: install the new version in the way this one was installed, then run :Kode restart')
   local doctor = vim.system({ cmd, 'doctor' }, { text = true, timeout = 30000 }):wait()
   health.start('kode: the server on this machine')
   local said = vim.trim(doctor.stdout or '')

@@ -4,7 +4,7 @@
 // the last it said; what it says beyond a bound is dropped here and kept in the log.
 
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
-import { accessSync, constants, statSync } from "node:fs";
+import { accessSync, chmodSync, constants, statSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 /** Maximum length of its last output. */
@@ -26,6 +26,22 @@ export function isProgram(file: string): boolean {
         // Not there, or not for us: both mean no.
         return false;
     }
+}
+
+/** Whether there is a file, which may be run or not. */
+export function isFile(file: string): boolean {
+    return statSync(file, { throwIfNoEntry: false })?.isFile() ?? false;
+}
+
+/** Makes a file one that may be run; false when the system refuses. */
+export function makeProgram(file: string): boolean {
+    try {
+        chmodSync(file, 0o755);
+    } catch {
+        // A folder of the administrator's: the caller reports the file.
+        return false;
+    }
+    return isProgram(file);
 }
 
 /** A running server. */

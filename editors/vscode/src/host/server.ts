@@ -3,6 +3,7 @@
 // Rule: one value has the state of the connection, and all that happens goes through `set`. Each start is a run of its
 // own; what an older run still says is not listened to.
 
+import { existsSync } from "node:fs";
 import * as os from "node:os";
 import {
     PROTOCOL_VERSION,
@@ -23,7 +24,7 @@ import { RestartPolicy, MAX_CRASHES } from "../logic/restart.ts";
 import { messageOf } from "../logic/words.ts";
 import type { Connection, Method, Params, Result, Setup } from "../shared/messages.ts";
 import type { Client } from "./client.ts";
-import { isProgram, ServerProcess } from "./process.ts";
+import { isFile, isProgram, makeProgram, ServerProcess } from "./process.ts";
 import { serverSettings } from "./settings.ts";
 
 /** How long the server may take to end when asked. */
@@ -101,7 +102,12 @@ export class Server implements vscode.Disposable {
             workspaceFolder: firstFolder(),
             searchPath: process.env["PATH"] ?? "",
             platform: process.platform,
+            arch: process.arch,
+            // The editor decides by the same file.
+            isAlpine: process.platform === "linux" && existsSync("/etc/alpine-release"),
             isProgram,
+            isFile,
+            makeProgram,
         });
         if (!found.found) {
             this.stopped(found.reason, found.hint, "serverMissing");
