@@ -9,6 +9,7 @@
     reason = "it starts programs that were found outside of writable folders, and it reads variables of the process for its callers"
 )]
 
+mod console;
 pub mod error_output;
 mod foreground;
 pub mod helper;
