@@ -15,7 +15,7 @@ use kode_engine::permission::rules::Behavior;
 use kode_engine::providers::connector::Providers;
 use kode_engine::providers::published;
 use kode_engine::tool::Registry;
-use kode_engine::tools::built_in::built_in;
+use kode_engine::tools::built_in::{built_in, with_shells};
 use kode_engine::tools::web_search::{CurrentSearch, WebSearch};
 use serde::Deserialize;
 use serde_json::Value;
@@ -74,7 +74,7 @@ pub(crate) fn equipment(policies: &SettingsPolicies) -> EngineSettings {
 
 /// The tools of an engine; one of them searches the web with whatever service there is.
 pub(crate) fn tools(search: &CurrentSearch) -> Registry {
-    let mut tools = built_in();
+    let mut tools = with_shells(built_in());
     tools.add(WebSearch::new(search.clone()));
     tools
 }

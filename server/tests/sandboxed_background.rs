@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kode_engine::base::command_shell::CommandShell;
 use kode_engine::base::ids::CallId;
 use kode_engine::base::paths::{AbsPath, real_path};
 use kode_engine::process::sandbox::{
@@ -63,7 +64,8 @@ impl Rig {
         let command = command.replace("MARKER", &self.marker);
         let call = Some(CallId::generate());
         let (directory, sandbox) = (self.workspace.clone(), Some(Arc::clone(&self.sandbox)));
-        let spec = CommandSpec { command, directory, timeout: LIMIT, sandbox, call };
+        let spec =
+            CommandSpec { command, shell: CommandShell::Bash, directory, timeout: LIMIT, sandbox, call };
         self.shell.start(spec, "test".to_owned()).await.unwrap()
     }
 
@@ -128,6 +130,7 @@ async fn what_a_rule_hides_in_the_workspace_is_hidden_by_every_kind_of_sandbox()
             std::fs::write(rig.workspace.join(file), format!("{file}\n")).unwrap();
         }
         let spec = CommandSpec {
+            shell: CommandShell::Bash,
             command: "cat plain private/other; cat private/key".to_owned(),
             directory: rig.workspace.clone(),
             timeout: LIMIT,

@@ -61,6 +61,8 @@ mod permissions;
 mod pipes;
 mod plain;
 mod plugins;
+#[cfg(unix)]
+mod powershell;
 mod prompts;
 mod providers;
 mod questions;

@@ -9,6 +9,7 @@ use agent_client_protocol_schema::v1::{
     Meta, ToolCall, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
     ToolCallUpdateFields, ToolKind,
 };
+use kode_engine::base::command_shell::CommandShell;
 use kode_engine::base::ids::ItemId;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::record::event::{CallState, ToolCallItem};
@@ -110,7 +111,7 @@ pub(super) fn kind(tool: &str, input: &Value) -> ToolKind {
         "Read" | "LS" | "BashOutput" | "ListMcpResources" | "ReadMcpResource" => ToolKind::Read,
         "Edit" | "MultiEdit" | "Write" | "NotebookEdit" | "apply_patch" => ToolKind::Edit,
         "Glob" | "Grep" | "ToolSearch" => ToolKind::Search,
-        "Bash" | "KillShell" => ToolKind::Execute,
+        "Bash" | "PowerShell" | "KillShell" => ToolKind::Execute,
         "WebFetch" | "WebSearch" => ToolKind::Fetch,
         "SendMessage" | "Task" | "TeamTasks" | "Think" | "TodoWrite" | "WaitForMessage" => ToolKind::Think,
         "EnterPlanMode" | "ExitPlanMode" => ToolKind::SwitchMode,
@@ -130,7 +131,8 @@ fn status(state: CallState) -> ToolCallStatus {
 
 /// The title of a call; that of a command is the command.
 fn title(call: &ToolCallItem) -> String {
-    let command = call.input.get("command").and_then(Value::as_str).filter(|_| call.name == "Bash");
+    let command = call.input.get("command").and_then(Value::as_str);
+    let command = command.filter(|_| CommandShell::of_tool(&call.name).is_some());
     both_ends(command.unwrap_or(&call.title), MAX_TITLE)
 }
 

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use kode_engine::base::command_shell::CommandShell;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::base::secret_places as secrets;
 use kode_engine::config::extension::live::LoadedExtensions;
@@ -20,7 +21,7 @@ use kode_engine::config::policy::{Policy, PolicySource};
 use kode_engine::config::settings::{Settings, StatementStanding};
 use kode_engine::permission::gate::Confinement;
 use kode_engine::permission::rules::ProblemSeverity;
-use kode_engine::process::programs::on_path;
+use kode_engine::process::programs::{self, on_path};
 use kode_engine::process::sandbox::{SandboxKind, SandboxSupport, detect};
 use serde_json::{Value, json};
 
@@ -32,7 +33,7 @@ use crate::policies::{self, WebSearchStatus};
 use crate::telemetry;
 
 /// Programs that the agent uses where they are there.
-const TOOLS: [&str; 3] = ["bash", "sh", "git"];
+const TOOLS: [&str; 2] = ["sh", "git"];
 
 /// The arguments of `kode-ls doctor`.
 #[derive(Debug, Args)]
@@ -85,6 +86,10 @@ fn findings(support: &SandboxSupport, folder: &AbsPath) -> anyhow::Result<Value>
             (tool.to_owned(), json!(on_path(tool.as_ref()).map(|path| path.to_string_lossy().into_owned())))
         })
         .into_iter();
+    let shells = CommandShell::ALL.map(|shell| {
+        let program = programs::shell(shell).map(|path| path.to_string_lossy().into_owned());
+        (shell.tool().to_owned(), json!(program))
+    });
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "models": models(folder)?,
@@ -118,6 +123,7 @@ fn findings(support: &SandboxSupport, folder: &AbsPath) -> anyhow::Result<Value>
         "webSearch": web_search()?,
         "telemetry": telemetry()?,
         "sessions": sessions::totals()?,
+        "shells": serde_json::Map::from_iter(shells),
         "tools": tools.collect::<serde_json::Map<_, _>>(),
     }))
 }
@@ -398,8 +404,9 @@ fn text(findings: &Value) -> String {
         "sessions", stored["sessions"]
     ));
     lines.push(String::new());
+    let shells = findings["shells"].as_object().into_iter().flatten();
     let tools = findings["tools"].as_object().into_iter().flatten();
-    lines.extend(tools.map(|(tool, path)| match path.as_str() {
+    lines.extend(shells.chain(tools).map(|(tool, path)| match path.as_str() {
         Some(path) => format!("{tool:<18}{}", printable(path)),
         None => format!("{tool:<18}not found"),
     }));

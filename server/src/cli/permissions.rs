@@ -203,7 +203,7 @@ fn list(policy: &SettingsPolicy, folder: &AbsPath, as_json: bool) -> anyhow::Res
 /// The argument that a rule of a tool refers to.
 fn main_argument(tool: &str) -> anyhow::Result<&'static str> {
     Ok(match tool {
-        "Bash" => "command",
+        "Bash" | "PowerShell" => "command",
         "Read" | "Edit" | "Write" => "file_path",
         "Glob" | "Grep" => "path",
         "WebFetch" => "url",

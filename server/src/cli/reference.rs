@@ -13,6 +13,7 @@ use kode_engine::config::settings::keys::{KEYS, KeyReach, KeyShape, KeyTopic};
 use kode_engine::permission::rules::names;
 use kode_engine::tool::ErasedTool;
 use kode_engine::tools::built_in::built_in;
+use kode_engine::tools::powershell::PowerShell;
 use serde_json::Value;
 
 use crate::cli::{Cli, terminal};
@@ -209,9 +210,11 @@ fn written(argument: &Arg) -> String {
 
 fn tools() -> String {
     let mut text = "# Tools\n\nThe tools of the model, with the descriptions that the model reads. Mode, settings and client decide \
-        which of them are offered. Tools of MCP servers come in addition, and WebSearch if a service is configured.\n"
+        which of them are offered. Tools of MCP servers come in addition, WebSearch if a service is configured, and PowerShell where there is one.\n"
         .to_owned();
-    for tool in built_in().iter() {
+    let mut all = built_in();
+    all.add(PowerShell);
+    for tool in all.iter() {
         one_tool(&mut text, &*tool);
     }
     text

@@ -70,6 +70,10 @@
 ---@field private agents table<kode.AgentId, kode.CallId>
 ---@field private listeners table<integer, fun(change: kode.Change)>
 ---@field private next_listener integer
+--- The tools that run commands.
+---@type table<string, true>
+local shells = { Bash = true, PowerShell = true }
+
 local Session = {}
 Session.__index = Session
 
@@ -252,18 +256,18 @@ function Session:of_subagent(item)
   end
 end
 
---- The call of Bash that runs now, of the conversation or of a sub-agent; one runs at a time.
+--- The call of a shell that runs now, of the conversation or of a sub-agent; one runs at a time.
 ---@return kode.ToolCall?
 function Session:running_command()
   for place = #self.items, 1, -1 do
     local body = self.items[place].body
-    if body.type == 'toolCall' and body.name == 'Bash' and body.state == 'EXECUTING' then
+    if body.type == 'toolCall' and shells[body.name] and body.state == 'EXECUTING' then
       ---@cast body kode.ToolCall
       return body
     end
   end
   for _, agent in pairs(self.subagents) do
-    if agent.running_call and agent.running_call.name == 'Bash' then
+    if agent.running_call and shells[agent.running_call.name] then
       return agent.running_call
     end
   end

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
 
+use crate::command_shell::CommandShell;
 use crate::paths::{AbsPath, Target};
+use crate::powershell::SyntaxReading;
 
 /// The effect of a tool on the world; drives the permission matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +39,8 @@ pub enum Touch {
         directory: AbsPath,
         /// Whether it is to run outside the sandbox, where there is one.
         outside_sandbox: bool,
+        /// The language it is written in.
+        language: CommandLanguage,
     },
     /// Fetches a web page.
     Fetch {
@@ -59,6 +63,36 @@ pub enum Touch {
         /// Whether it is believed to look only.
         only_looks: bool,
     },
+}
+
+/// The language of a command line, with what it takes to judge the line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CommandLanguage {
+    /// That of bash.
+    #[default]
+    Bash,
+    /// That of PowerShell, as its own parser reads the line.
+    PowerShell(Arc<SyntaxReading>),
+}
+
+impl CommandLanguage {
+    /// The shell that runs the line.
+    #[must_use]
+    pub fn shell(&self) -> CommandShell {
+        match self {
+            Self::Bash => CommandShell::Bash,
+            Self::PowerShell(_) => CommandShell::PowerShell,
+        }
+    }
+
+    /// The language of a shell whose lines are not parsed yet.
+    #[must_use]
+    pub fn unread(shell: CommandShell) -> Self {
+        match shell {
+            CommandShell::Bash => Self::Bash,
+            CommandShell::PowerShell => Self::PowerShell(Arc::new(SyntaxReading::unread())),
+        }
+    }
 }
 
 impl Touch {

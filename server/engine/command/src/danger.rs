@@ -54,6 +54,11 @@ pub(super) fn is_disk(path: &str) -> bool {
     path.starts_with('/') && folder == "dev" && DISKS.iter().any(|disk| device.starts_with(disk))
 }
 
+/// The reasons why no mode runs a PowerShell command, by its text alone.
+pub(super) fn of_powershell(line: &str) -> Vec<String> {
+    windows::of_script(line)
+}
+
 /// The part of the line that matters to a command.
 pub(super) struct LineContext<'a> {
     /// Whether a `cd` before it may have led to the root or a home folder.

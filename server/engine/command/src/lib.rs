@@ -10,6 +10,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write files and start programs"))]
 
 pub mod pattern;
+pub mod powershell;
 pub mod propose;
 
 mod braces;
@@ -29,6 +30,7 @@ mod walk;
 mod warnings;
 mod wrappers;
 
+use kode_base::call::CommandLanguage;
 use kode_base::paths::AbsPath;
 
 pub use git::PrintedContents;
@@ -192,6 +194,19 @@ impl Analysis {
         command.inside.and_then(|outer| self.commands.get(outer)).is_some_and(|outer| outer.prefix_covered)
     }
 
+    /// The same with arguments and unknown parts in small letters, for rules of a shell that ignores letter case.
+    #[must_use]
+    pub fn folded(&self) -> Self {
+        let mut folded = self.clone();
+        for word in folded.commands.iter_mut().flat_map(|command| &mut command.argv) {
+            word.text = word.text.to_lowercase();
+        }
+        for unknown in &mut folded.unknowns {
+            unknown.text = unknown.text.to_lowercase();
+        }
+        folded
+    }
+
     /// The commands left over when rules and the mode have had their say: those that neither run `unasked`
     /// nor are `ruled` in, nor are in a wrapper that is ruled in (which takes a rule for the exact command).
     #[must_use]
@@ -219,6 +234,15 @@ impl CommandWord {
     #[must_use]
     pub fn literal(text: impl Into<String>) -> Self {
         Self { text: text.into(), literal: true, open: false }
+    }
+}
+
+/// Says what a command line of a language would do, as [`analyse`] does for bash.
+#[must_use]
+pub fn analyse_in(language: &CommandLanguage, line: &str, directory: &AbsPath) -> Analysis {
+    match language {
+        CommandLanguage::Bash => analyse(line, directory),
+        CommandLanguage::PowerShell(reading) => powershell::analyse(line, directory, reading),
     }
 }
 

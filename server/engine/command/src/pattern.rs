@@ -79,13 +79,7 @@ impl FromStr for CommandPattern {
     type Err = BadPattern;
 
     fn from_str(text: &str) -> Result<Self, BadPattern> {
-        if text.trim().is_empty() {
-            return Err(BadPattern::Empty);
-        }
-        if let Some(control) = text.chars().find(|c| c.is_control()) {
-            return Err(BadPattern::Control(control));
-        }
-        Ok(Self { text: text.to_owned(), shape: shape(text)? })
+        Self::read(text, '\\')
     }
 }
 
@@ -95,7 +89,7 @@ impl fmt::Display for CommandPattern {
     }
 }
 
-fn shape(text: &str) -> Result<PatternShape, BadPattern> {
+fn shape(text: &str, escape: char) -> Result<PatternShape, BadPattern> {
     let text = text.trim();
     if text == "*" || text == ":*" {
         return Ok(PatternShape::All);
@@ -104,7 +98,7 @@ fn shape(text: &str) -> Result<PatternShape, BadPattern> {
         Some(body) => (body.trim_end(), true),
         None => (text, false),
     };
-    let words = words(body)?;
+    let words = words(body, escape)?;
     let starred = words.iter().any(|pieces| pieces.contains(&Piece::Star));
     if starred {
         let mut glob = words.join(&Piece::Char(GAP));
@@ -119,6 +113,13 @@ fn shape(text: &str) -> Result<PatternShape, BadPattern> {
 }
 
 impl Piece {
+    fn folded(self) -> Vec<Self> {
+        match self {
+            Self::Char(c) => c.to_lowercase().map(Self::Char).collect(),
+            Self::Star => vec![Self::Star],
+        }
+    }
+
     fn char(self) -> Option<char> {
         match self {
             Self::Char(c) => Some(c),
@@ -127,8 +128,8 @@ impl Piece {
     }
 }
 
-/// Splits a pattern into words, quotes taken away and stars kept apart from quoted ones.
-fn words(text: &str) -> Result<Vec<Vec<Piece>>, BadPattern> {
+/// Splits a pattern into words, quotes taken away and stars kept apart from quoted ones. A letter behind `escape` is only a letter.
+fn words(text: &str, escape: char) -> Result<Vec<Vec<Piece>>, BadPattern> {
     let mut words = Vec::new();
     let mut current: Option<Vec<Piece>> = None;
     let mut quote = None;
@@ -138,7 +139,7 @@ fn words(text: &str) -> Result<Vec<Vec<Piece>>, BadPattern> {
     while let Some(c) = chars.next() {
         match (quote, c) {
             (Some(mark), _) if c == mark => quote = None,
-            (Some('"'), '\\') | (None, '\\') => {
+            (Some('"') | None, _) if c == escape => {
                 current.get_or_insert_default().extend(chars.next().map(Piece::Char));
             }
             (Some(_), _) => current.get_or_insert_default().push(Piece::Char(c)),
@@ -157,6 +158,47 @@ fn words(text: &str) -> Result<Vec<Vec<Piece>>, BadPattern> {
 }
 
 impl CommandPattern {
+    /// A pattern in the language of PowerShell: a backtick does what a backslash does for bash, and an alias is the command that it
+    /// stands for.
+    ///
+    /// # Errors
+    /// [`BadPattern`].
+    pub fn of_powershell(text: &str) -> Result<Self, BadPattern> {
+        let mut pattern = Self::read(text, '`')?;
+        if let PatternShape::Exact(words) | PatternShape::Prefix(words) = &mut pattern.shape
+            && let Some(first) = words.first_mut()
+            && let Some(name) = super::powershell::canonical(first)
+        {
+            name.clone_into(first);
+        }
+        Ok(pattern)
+    }
+
+    fn read(text: &str, escape: char) -> Result<Self, BadPattern> {
+        if text.trim().is_empty() {
+            return Err(BadPattern::Empty);
+        }
+        if let Some(control) = text.chars().find(|c| c.is_control()) {
+            return Err(BadPattern::Control(control));
+        }
+        Ok(Self { text: text.to_owned(), shape: shape(text, escape)? })
+    }
+
+    /// The same pattern in small letters, to be held against [`Analysis::folded`].
+    #[must_use]
+    pub fn folded(&self) -> Self {
+        let fold = |words: &[String]| words.iter().map(|word| word.to_lowercase()).collect();
+        let shape = match &self.shape {
+            PatternShape::All => PatternShape::All,
+            PatternShape::Exact(words) => PatternShape::Exact(fold(words)),
+            PatternShape::Prefix(words) => PatternShape::Prefix(fold(words)),
+            PatternShape::Glob(pieces) => {
+                PatternShape::Glob(pieces.iter().flat_map(|piece| piece.folded()).collect())
+            }
+        };
+        Self { text: self.text.clone(), shape }
+    }
+
     /// A pattern for exactly these arguments.
     pub(super) fn exact(argv: &[String]) -> Option<Self> {
         quoted(argv)?.parse().ok()

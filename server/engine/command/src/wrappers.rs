@@ -34,6 +34,19 @@ pub(super) struct WrapperUse {
     pub keeps_directory: bool,
 }
 
+impl WrapperUse {
+    /// That of a command that is no wrapper.
+    pub(super) fn nothing() -> Self {
+        Self {
+            inner: Vec::new(),
+            wraps: false,
+            transparent: false,
+            runs_script: false,
+            keeps_directory: true,
+        }
+    }
+}
+
 struct WrapperSyntax {
     name: &'static str,
     /// Options that take a value.

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use crate::hooks::declared::FileHooks;
 use crate::plugin::Folders;
 use crate::settings::TrustRequest;
+use kode_base::command_shell::CommandShell;
 use kode_base::effort::Effort;
 use kode_base::paths::AbsPath;
 
@@ -126,16 +127,6 @@ pub struct Extension {
     pub notes: Vec<String>,
     /// Whether no file was touched yet of those that it is for.
     is_dormant: bool,
-}
-
-/// The shell that commands in a file are written for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CommandShell {
-    /// The usual one.
-    #[default]
-    Bash,
-    /// Another one, which this agent does not start.
-    PowerShell,
 }
 
 /// One that cannot be reached by its name, because another one has it.

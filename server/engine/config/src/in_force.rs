@@ -10,7 +10,7 @@ use crate::policy::Policy;
 use kode_base::call::{ReadCheck, Touch};
 use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, Target};
-use kode_command::analyse;
+use kode_command::analyse_in;
 use kode_permission::equipment::Equipment;
 use kode_permission::gate::{self, Circumstances, GateCase};
 use kode_permission::rules::{
@@ -157,8 +157,9 @@ impl EffectivePolicy {
     /// The sandbox for the commands of a call.
     pub fn sandbox_for(&self, touches: &[Touch]) -> Option<Arc<Sandbox>> {
         let leaves = |touch: &Touch| match touch {
-            Touch::Command { command, directory, outside_sandbox } => {
-                *outside_sandbox || self.policy.confinement.excludes(&analyse(command, directory))
+            Touch::Command { command, directory, outside_sandbox, language } => {
+                *outside_sandbox
+                    || self.policy.confinement.excludes(&analyse_in(language, command, directory))
             }
             Touch::Read(_)
             | Touch::Write(_)

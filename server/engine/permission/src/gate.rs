@@ -218,8 +218,9 @@ fn judge_touch(touch: &Touch, allowed: Option<&PlacedRule>, circumstances: &Circ
     match touch {
         Touch::Read(target) => file::judge(file::TargetAccess::Read, target, allowed, circumstances),
         Touch::Write(target) => file::judge(file::TargetAccess::Write, target, allowed, circumstances),
-        Touch::Command { command, directory, outside_sandbox } => {
-            let command = command::GateLine { command, directory, outside_sandbox: *outside_sandbox };
+        Touch::Command { command, directory, outside_sandbox, language } => {
+            let outside_sandbox = *outside_sandbox;
+            let command = command::GateLine { command, directory, outside_sandbox, language };
             command::judge(&command, allowed, circumstances)
         }
         Touch::Fetch { url } => {

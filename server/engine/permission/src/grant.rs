@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::standing;
 use kode_base::call::Touch;
+use kode_base::command_shell::CommandShell;
 use kode_base::paths::{AbsPath, Target};
 
 /// A permanent permission of a session.
@@ -19,6 +20,9 @@ pub enum Grant {
         command: String,
         /// The folder it starts in.
         directory: AbsPath,
+        /// The shell that runs it.
+        #[serde(default)]
+        shell: CommandShell,
     },
     /// This command line in this folder, outside the sandbox.
     #[serde(rename_all = "camelCase")]
@@ -27,6 +31,9 @@ pub enum Grant {
         command: String,
         /// The folder it starts in.
         directory: AbsPath,
+        /// The shell that runs it.
+        #[serde(default)]
+        shell: CommandShell,
     },
     /// Changes to this file or document, links followed, by whichever tool.
     Write(Target),
@@ -44,12 +51,12 @@ impl Grant {
         let grant = |touch: &Touch| match touch {
             Touch::Read(target) => Some(Self::Read(real(target))),
             Touch::Write(target) => Some(Self::Write(real(target))),
-            Touch::Command { command, directory, outside_sandbox } => {
-                let (command, directory) = (command.clone(), directory.clone());
+            Touch::Command { command, directory, outside_sandbox, language } => {
+                let (command, directory, shell) = (command.clone(), directory.clone(), language.shell());
                 Some(if *outside_sandbox {
-                    Self::Outside { command, directory }
+                    Self::Outside { command, directory, shell }
                 } else {
-                    Self::Command { command, directory }
+                    Self::Command { command, directory, shell }
                 })
             }
             Touch::Fetch { url } => standing::host_rule(url).map(Self::Rule),
@@ -63,9 +70,11 @@ impl Grant {
     #[must_use]
     pub fn rule(&self) -> String {
         match self {
-            Self::Command { command, directory } => format!("Bash({command}) in {directory}"),
-            Self::Outside { command, directory } => {
-                format!("Bash({command}) in {directory}, outside the sandbox")
+            Self::Command { command, directory, shell } => {
+                format!("{}({command}) in {directory}", shell.tool())
+            }
+            Self::Outside { command, directory, shell } => {
+                format!("{}({command}) in {directory}, outside the sandbox", shell.tool())
             }
             Self::Write(target) => format!("Edit({target})"),
             Self::Read(target) => format!("Read({target})"),
@@ -85,14 +94,22 @@ impl Grant {
         matches!(self, Self::Write(granted) if granted == real)
     }
 
-    /// Whether this is a yes to a command line in a folder, within the sandbox or outside of it.
+    /// Whether this is a yes to a command line of a shell in a folder, within the sandbox or outside of it.
     #[must_use]
-    pub fn covers_command(&self, line: &str, folder: &AbsPath, outside_sandbox: bool) -> bool {
+    pub fn covers_command(
+        &self,
+        runs_in: CommandShell,
+        line: &str,
+        folder: &AbsPath,
+        outside_sandbox: bool,
+    ) -> bool {
         match self {
-            Self::Command { command, directory } => {
-                !outside_sandbox && command == line && directory == folder
+            Self::Command { command, directory, shell } => {
+                !outside_sandbox && *shell == runs_in && command == line && directory == folder
             }
-            Self::Outside { command, directory } => outside_sandbox && command == line && directory == folder,
+            Self::Outside { command, directory, shell } => {
+                outside_sandbox && *shell == runs_in && command == line && directory == folder
+            }
             Self::Write(_) | Self::Read(_) | Self::Rule(_) => false,
         }
     }

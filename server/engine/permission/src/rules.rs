@@ -21,6 +21,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use index::RuleIndex;
+use kode_base::command_shell::CommandShell;
 use kode_base::paths::{AbsPath, Target};
 use kode_command::CommandPattern;
 
@@ -328,9 +329,13 @@ impl RuleSet {
         self.index(behavior).find(subject).map(|number| &self.0.rules[number])
     }
 
-    /// The rules of this behavior that refer to commands, the strongest layer first.
-    pub fn command_patterns(&self, behavior: Behavior) -> impl Iterator<Item = (Commands<'_>, &PlacedRule)> {
-        self.index(behavior).commands(&self.0.rules)
+    /// The rules of this behavior that refer to commands of a shell, the strongest layer first.
+    pub fn command_patterns(
+        &self,
+        behavior: Behavior,
+        shell: CommandShell,
+    ) -> impl Iterator<Item = (Commands<'_>, &PlacedRule)> {
+        self.index(behavior).commands(&self.0.rules, shell)
     }
 
     /// The rule that takes a tool from the model's list: a deny of the tool's name, of one with `*` that covers it, or

@@ -6,7 +6,7 @@
 use url::Url;
 
 use crate::rules::PathPattern;
-use kode_base::call::Touch;
+use kode_base::call::{CommandLanguage, Touch};
 use kode_base::paths::{AbsPath, Target};
 use kode_command as shell;
 use kode_command::{FileAccess, TouchedPath};
@@ -22,8 +22,8 @@ pub fn rules(touches: &[Touch], root: Option<&AbsPath>) -> Vec<String> {
             Touch::Write(target) => path_rule("Edit", target, root).into_iter().collect(),
             // Leaving the sandbox is settled where the sandbox is: under `sandbox.excludedCommands`.
             Touch::Command { outside_sandbox: true, .. } => Vec::new(),
-            Touch::Command { command, directory, outside_sandbox: false } => {
-                command_rules(command, directory)
+            Touch::Command { command, directory, outside_sandbox: false, language } => {
+                command_rules(language, command, directory)
             }
             Touch::Fetch { url } => host_rule(url).into_iter().collect(),
             Touch::Named { tool, name } => vec![named_rule(tool, name)],
@@ -44,8 +44,9 @@ pub fn rules(touches: &[Touch], root: Option<&AbsPath>) -> Vec<String> {
 pub fn files(touches: &[Touch]) -> Vec<Touch> {
     let mut files = Vec::new();
     for touch in touches {
-        let Touch::Command { command, directory, .. } = touch else { continue };
-        for touch in shell::analyse(command, directory).commands.iter().flat_map(|command| &command.touches) {
+        let Touch::Command { command, directory, language, .. } = touch else { continue };
+        let analysis = shell::analyse_in(language, command, directory);
+        for touch in analysis.commands.iter().flat_map(|command| &command.touches) {
             let TouchedPath::Known(path) = &touch.path else { continue };
             let target = Target::File(path.clone());
             let touch = match touch.access {
@@ -60,9 +61,10 @@ pub fn files(touches: &[Touch]) -> Vec<Touch> {
     files
 }
 
-fn command_rules(command: &str, directory: &AbsPath) -> Vec<String> {
-    let analysis = shell::analyse(command, directory);
-    shell::propose(&analysis).iter().map(|pattern| format!("Bash({pattern})")).collect()
+fn command_rules(language: &CommandLanguage, command: &str, directory: &AbsPath) -> Vec<String> {
+    let analysis = shell::analyse_in(language, command, directory);
+    let tool = language.shell().tool();
+    shell::propose(&analysis).iter().map(|pattern| format!("{tool}({pattern})")).collect()
 }
 
 /// The rule for all pages of a host.

@@ -12,6 +12,7 @@ use crate::outcome::Exit;
 use crate::programs;
 use crate::sandbox::Sandbox;
 use crate::shell::{CommandSpec, Shell};
+use kode_base::command_shell::CommandShell;
 use kode_base::paths::AbsPath;
 
 /// The text before the first call of git in a command line.
@@ -46,6 +47,7 @@ impl GitRunner<'_> {
         // Neither git nor what it runs is taken from the workspace.
         let path = programs::search_path().to_string_lossy().into_owned();
         let spec = CommandSpec {
+            shell: CommandShell::Bash,
             command: format!("PATH={}; {ENVIRONMENT}; {line}", quote(&path)),
             directory: directory.clone(),
             timeout: self.limit,

@@ -1,15 +1,21 @@
-//! Which shell runs commands.
+//! Which programs run commands of the shells.
 //!
-//! Rule: commands are written and judged in the language of bash. On Windows that is Git Bash, found by git, and never the
-//! `bash.exe` of the system, which starts another system with other files and programs.
+//! Rule: on Windows bash is Git Bash, found by git, and never the `bash.exe` of the system, which starts another system with other
+//! files and programs. PowerShell is one of this system: elsewhere than on Windows the user has to name it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use kode_base::command_shell::CommandShell;
+
 /// The shells of Unix, the preferred one first.
 pub(crate) const SHELLS: [&str; 2] = ["bash", "sh"];
-/// The variable that names the shell on Windows.
+/// The variable that names the bash of Windows.
 const VARIABLE: &str = "KODE_LS_BASH";
+/// The variable that names PowerShell.
+const POWERSHELL: &str = "KODE_LS_POWERSHELL";
+/// The PowerShell that comes with Windows, from its folder.
+const IN_WINDOWS: &str = "System32/WindowsPowerShell/v1.0/powershell.exe";
 /// Where Git for Windows has bash, from its folder.
 const IN_GIT: [&str; 2] = ["bin/bash.exe", "usr/bin/bash.exe"];
 /// Folders of installed programs, by variable, with where Git for Windows is installed in them.
@@ -19,6 +25,9 @@ const INSTALLED: [(&str, &str); 4] = [
     ("ProgramFiles(x86)", "Git"),
     ("LOCALAPPDATA", "Programs/Git"),
 ];
+/// Folders of installed programs, by variable, with where PowerShell is installed in them.
+const POWERSHELL_7: [(&str, &str); 2] =
+    [("ProgramFiles", "PowerShell/7/pwsh.exe"), ("ProgramW6432", "PowerShell/7/pwsh.exe")];
 /// Folders whose `bash.exe` starts the Linux subsystem.
 const OF_SUBSYSTEM: [&str; 3] = ["system32", "sysnative", "windowsapps"];
 
@@ -26,19 +35,27 @@ const OF_SUBSYSTEM: [&str; 3] = ["system32", "sysnative", "windowsapps"];
 pub(crate) const MISSING_GIT_BASH: &str =
     "install Git for Windows, or name its bash.exe in the variable KODE_LS_BASH";
 
-/// Why there is no shell, and the remedy.
-pub(crate) const MISSING: &str = if cfg!(windows) {
-    MISSING_GIT_BASH
-} else {
-    "neither `bash` nor `sh` is in a folder of PATH that the agent may not write in"
-};
+/// Why no program runs commands of a shell, and the remedy; without a final period.
+pub(crate) const fn missing(shell: CommandShell) -> &'static str {
+    match shell {
+        CommandShell::Bash if cfg!(windows) => {
+            "no shell was found: install Git for Windows, or name its bash.exe in the variable KODE_LS_BASH"
+        }
+        CommandShell::Bash => {
+            "no shell was found: neither `bash` nor `sh` is in a folder of PATH that the agent may not write in"
+        }
+        CommandShell::PowerShell => {
+            "no PowerShell was found: install PowerShell 7, or name the program in the variable KODE_LS_POWERSHELL"
+        }
+    }
+}
 
 /// The command that prints the current folder as other programs of the system name it; a bash outside of MSYS has only one
 /// name for it.
 pub(crate) const PWD: &str = if cfg!(windows) { "{ command pwd -W || command pwd; }" } else { "command pwd" };
 
-/// The facts about a machine that decide where bash is.
-pub(crate) struct WindowsMachine<'a> {
+/// The facts about a machine that decide where its shells are.
+pub(crate) struct ShellSearch<'a> {
     /// A variable of the environment.
     pub(crate) variable: &'a dyn Fn(&str) -> Option<OsString>,
     /// The folders of `PATH` that the agent may not write in.
@@ -47,7 +64,7 @@ pub(crate) struct WindowsMachine<'a> {
     pub(crate) is_file: &'a dyn Fn(&Path) -> bool,
 }
 
-impl WindowsMachine<'_> {
+impl ShellSearch<'_> {
     /// Bash: the named one, that of the git in `PATH`, that of an installed git, or one in `PATH`.
     pub(crate) fn bash(&self) -> Option<PathBuf> {
         if let Some(named) = (self.variable)(VARIABLE) {
@@ -65,6 +82,23 @@ impl WindowsMachine<'_> {
         let in_path = self.path.iter().filter(|folder| !is_of_subsystem(folder));
         git.chain(in_path.map(|folder| folder.join("bash.exe"))).find(|bash| (self.is_file)(bash))
     }
+
+    /// PowerShell: the named one; on Windows one in `PATH`, an installed one, or that of Windows.
+    pub(crate) fn powershell(&self, is_windows: bool) -> Option<PathBuf> {
+        if let Some(named) = (self.variable)(POWERSHELL) {
+            return Some(PathBuf::from(named)).filter(|named| (self.is_file)(named));
+        }
+        if !is_windows {
+            return None;
+        }
+        // The folder of the store's programs has names without files, which start what the user may have there.
+        let in_path = self.path.iter().filter(|folder| !is_of_subsystem(folder));
+        let below = |variable: &str, place: &str| Some(Path::new(&(self.variable)(variable)?).join(place));
+        let installed = POWERSHELL_7.iter().filter_map(|(variable, place)| below(variable, place));
+        let of_windows = below("SystemRoot", IN_WINDOWS);
+        let in_path = in_path.map(|folder| folder.join("pwsh.exe"));
+        in_path.chain(installed).chain(of_windows).find(|program| (self.is_file)(program))
+    }
 }
 
 fn is_of_subsystem(folder: &Path) -> bool {
@@ -78,9 +112,15 @@ fn is_of_subsystem(folder: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn bash(variables: &[(&str, &str)], path: &[&str], files: &[&str]) -> Option<String> {
+    /// The result of a search on a machine.
+    fn found(
+        variables: &[(&str, &str)],
+        path: &[&str],
+        files: &[&str],
+        find: impl FnOnce(&ShellSearch<'_>) -> Option<PathBuf>,
+    ) -> Option<String> {
         let path: Vec<PathBuf> = path.iter().map(PathBuf::from).collect();
-        let machine = WindowsMachine {
+        let search = ShellSearch {
             variable: &|name| {
                 let found = variables.iter().find(|(known, _)| *known == name);
                 found.map(|(_, value)| OsString::from(value))
@@ -88,7 +128,11 @@ mod tests {
             path: &path,
             is_file: &|path| files.iter().any(|file| path == Path::new(file)),
         };
-        machine.bash().map(|bash| bash.display().to_string())
+        find(&search).map(|program| program.display().to_string())
+    }
+
+    fn bash(variables: &[(&str, &str)], path: &[&str], files: &[&str]) -> Option<String> {
+        found(variables, path, files, ShellSearch::bash)
     }
 
     #[test]
@@ -114,5 +158,30 @@ mod tests {
             "C:/msys64/usr/bin/bash.exe",
         );
         assert_eq!(bash(&[(VARIABLE, "C:/gone/bash.exe")], &["D:/Git/cmd"], &files), None);
+    }
+
+    #[test]
+    fn powershell_is_the_named_one_or_on_windows_the_newest_that_is_there() {
+        let files = [
+            "C:/Users/x/AppData/Local/Microsoft/WindowsApps/pwsh.exe",
+            "D:/pwsh/pwsh.exe",
+            "C:/Program Files/PowerShell/7/pwsh.exe",
+            "C:/Windows/System32/WindowsPowerShell/v1.0/powershell.exe",
+            "/opt/pwsh",
+        ];
+        let variables = [("ProgramFiles", "C:/Program Files"), ("SystemRoot", "C:/Windows")];
+        let apps = "C:/Users/x/AppData/Local/Microsoft/WindowsApps";
+        let named = |program| [("KODE_LS_POWERSHELL", program), ("SystemRoot", "C:/Windows")];
+        let of = |variables: &[(&str, &str)], path: &[&str], is_windows| {
+            found(variables, path, &files, |search| search.powershell(is_windows))
+        };
+        assert_eq!(of(&variables, &[apps, "D:/pwsh"], true).as_deref(), Some("D:/pwsh/pwsh.exe"));
+        assert_eq!(of(&variables, &[apps], true).as_deref(), Some(files[2]));
+        assert_eq!(of(&variables[1..], &[apps], true).as_deref(), Some(files[3]));
+        assert_eq!(of(&[], &[apps], true), None);
+        assert_eq!(of(&named("/opt/pwsh"), &["D:/pwsh"], true).as_deref(), Some("/opt/pwsh"));
+        assert_eq!(of(&named("/opt/gone"), &["D:/pwsh"], true), None, "a wrong name is not passed over");
+        assert_eq!(of(&variables, &["D:/pwsh"], false), None);
+        assert_eq!(of(&named("/opt/pwsh"), &[], false).as_deref(), Some("/opt/pwsh"));
     }
 }

@@ -12,7 +12,8 @@ use std::sync::LazyLock;
 
 use parking_lot::RwLock;
 
-use crate::interpreter::{MISSING_GIT_BASH, SHELLS, WindowsMachine};
+use crate::interpreter::{MISSING_GIT_BASH, SHELLS, ShellSearch};
+use kode_base::command_shell::CommandShell;
 use kode_base::paths::{AbsPath, real_path};
 
 /// Folders of the system, whatever `PATH` says.
@@ -102,15 +103,34 @@ pub fn find(name: &str) -> Result<PathBuf, ProgramError> {
     Ok(found)
 }
 
-/// The shells that run commands, the preferred one first.
-pub(crate) fn shells() -> impl Iterator<Item = PathBuf> {
-    let of_windows = if cfg!(windows) { git_bash() } else { None };
-    let of_unix: &[&str] = if cfg!(windows) { &[] } else { &SHELLS };
-    of_windows.into_iter().chain(of_unix.iter().filter_map(|shell| find(shell).ok()))
+/// The programs that run commands of a shell, the preferred one first.
+pub(crate) fn shells(shell: CommandShell) -> impl Iterator<Item = PathBuf> {
+    let (one, of_unix): (_, &[&str]) = match shell {
+        CommandShell::PowerShell => (powershell(), &[]),
+        CommandShell::Bash if cfg!(windows) => (git_bash(), &[]),
+        CommandShell::Bash => (None, &SHELLS),
+    };
+    one.into_iter().chain(of_unix.iter().filter_map(|shell| find(shell).ok()))
+}
+
+/// The program that runs commands of a shell first, if there is one.
+#[must_use]
+pub fn shell(shell: CommandShell) -> Option<PathBuf> {
+    shells(shell).next()
+}
+
+/// The PowerShell of this machine: the one that `KODE_LS_POWERSHELL` names; on Windows also `pwsh.exe`, or that of Windows.
+#[must_use]
+pub fn powershell() -> Option<PathBuf> {
+    searching(&searched(), |search| search.powershell(cfg!(windows)))
 }
 
 fn git_bash() -> Option<PathBuf> {
-    WindowsMachine { variable: &variable, path: &searched(), is_file: &Path::is_file }.bash()
+    searching(&searched(), |search| search.bash())
+}
+
+fn searching<T>(path: &[PathBuf], find: impl FnOnce(&ShellSearch<'_>) -> T) -> T {
+    find(&ShellSearch { variable: &variable, path, is_file: &Path::is_file })
 }
 
 /// Where `PATH` has a program, in folders that the agent may write in as well; for programs that the user names and starts. A name with a slash in it is a

@@ -9,11 +9,13 @@
     reason = "it starts programs that were found outside of writable folders, and it reads variables of the process for its callers"
 )]
 
+mod console;
 pub mod error_output;
 mod foreground;
 pub mod helper;
 mod output;
 pub mod piped;
+pub mod powershell;
 mod process;
 pub mod served;
 mod spill;
@@ -24,7 +26,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,6 +41,7 @@ use crate::outcome::{CapturedOutput, Exit};
 use crate::programs;
 use crate::sandbox::{GuardReport, PreparedCommand, Sandbox, SandboxRun, StartFailure, inherits};
 use foreground::ForegroundSpec;
+use kode_base::command_shell::CommandShell;
 use kode_base::ids::CallId;
 use kode_base::paths::{self, AbsPath};
 use kode_base::secret::Secret;
@@ -52,6 +55,8 @@ pub use tasks::{
     MAX_TASKS, MAX_TASKS_OVERALL, ShellTask, StartError, TaskEnd, TaskReport, TaskState, TaskView, Tasks,
 };
 
+/// The byte order mark of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The name of its shell for a command.
 const SHELL_NAME: &str = "bash";
 /// Variables that keep programs from waiting for someone at a terminal.
@@ -107,6 +112,8 @@ impl Secrets {
 pub struct CommandSpec {
     /// The command line, in the shell's language.
     pub command: String,
+    /// The shell that runs it.
+    pub shell: CommandShell,
     /// The folder it runs in, wherever the shell has moved since this was settled.
     pub directory: AbsPath,
     /// How long it may take, unless it runs in the background.
@@ -120,6 +127,7 @@ pub struct CommandSpec {
 /// How a command is carried out.
 struct Execution<'a> {
     command: &'a str,
+    shell: CommandShell,
     directory: AbsPath,
     /// The file its shell writes its last folder to.
     report: Option<&'a Path>,
@@ -159,8 +167,8 @@ pub struct CommandOutcome {
 #[derive(Debug, thiserror::Error)]
 pub enum ShellError {
     /// There is nothing to run it with.
-    #[error("no shell was found: {}", interpreter::MISSING)]
-    NoShell,
+    #[error("{}", interpreter::missing(*.0))]
+    NoShell(CommandShell),
     /// The folder the commands had moved to was removed meanwhile.
     #[error("the folder `{gone}` that commands ran in is gone; the next command starts in `{home}`")]
     NoDirectory {
@@ -290,6 +298,7 @@ impl Shell {
         let report = directory_report(sandbox.as_deref());
         let execution = Execution {
             command: &spec.command,
+            shell: spec.shell,
             directory,
             report: report.as_deref(),
             sandbox,
@@ -314,7 +323,7 @@ impl Shell {
         cancel: &CancellationToken,
     ) -> Result<ForegroundEnd, ShellError> {
         let directory = self.present(&spec.directory)?;
-        let CommandSpec { command, timeout, sandbox, call, .. } = spec;
+        let CommandSpec { command, shell: language, timeout, sandbox, call, .. } = spec;
         // The file has to be there as long as the command runs, wherever that is.
         let report = directory_report(sandbox.as_deref()).map(Arc::new);
         let call = call.unwrap_or_else(CallId::generate);
@@ -323,6 +332,7 @@ impl Shell {
         let execute = move |mut watch, stop: CancellationToken, lifted| async move {
             let execution = Execution {
                 command: &command,
+                shell: language,
                 directory,
                 report: held.as_ref().map(|report| &***report),
                 sandbox,
@@ -367,6 +377,7 @@ impl Shell {
             .start((call, self.budget()), title, move |mut watch, cancel| async move {
                 let execution = Execution {
                     command: &spec.command,
+                    shell: spec.shell,
                     directory,
                     report: None,
                     sandbox,
@@ -419,12 +430,29 @@ impl Shell {
         watch: &mut impl RunObserver,
         cancel: &CancellationToken,
     ) -> Result<CommandOutcome, ShellError> {
-        let Execution { command, directory, report, sandbox, limit, call } = execution;
+        let Execution { command, shell: language, directory, report, sandbox, limit, call } = execution;
         let started = Instant::now();
         let mut variables: BTreeMap<String, String> = self.variables.lock().iter().cloned().collect();
         variables.extend(self.exported());
-        for shell in programs::shells() {
-            let prepared = prepare(&shell, command, &directory, report, &self.secrets.all());
+        let failed = |source| ShellError::Start { directory: directory.clone(), source };
+        // The file has to be there as long as the command runs.
+        let script = match language {
+            CommandShell::Bash => None,
+            CommandShell::PowerShell => {
+                Some(powershell::script_file(command, sandbox.as_deref()).map_err(failed)?)
+            }
+        };
+        let files = [(powershell::SCRIPT, script.as_deref()), (powershell::REPORT, report)];
+        if script.is_some() {
+            let named = files.into_iter().filter_map(|(name, path)| Some((name, path?.to_str()?)));
+            variables.extend(named.map(|(name, path)| (name.to_owned(), path.to_owned())));
+        }
+        for shell in programs::shells(language) {
+            let arguments = match language {
+                CommandShell::Bash => bash_arguments(command, report),
+                CommandShell::PowerShell => powershell::arguments(),
+            };
+            let prepared = prepare(&shell, &arguments, &directory, &self.secrets.all());
             let confined = confined(sandbox.as_ref(), prepared, variables.clone(), limit.is_some());
             let (prepared, input, pending) = confined.await?;
             let spill = call.zip(self.tasks.outputs()).map(|(call, outputs)| outputs.spill(call));
@@ -449,7 +477,7 @@ impl Shell {
                 }
             }
         }
-        Err(ShellError::NoShell)
+        Err(ShellError::NoShell(language))
     }
 
     /// Goes where the command has gone, if it said so and the folder is there.
@@ -459,8 +487,12 @@ impl Shell {
             return;
         }
         let Ok(mut bytes) = tokio::fs::read(report).await else { return };
-        bytes.truncate(bytes.len() - usize::from(bytes.ends_with(b"\n")));
-        let Some(folder) = paths::from_bytes(&bytes) else { return };
+        for end in [&b"\n"[..], b"\r"] {
+            bytes.truncate(bytes.len() - usize::from(bytes.ends_with(end)));
+        }
+        // Windows PowerShell begins each file with one.
+        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
+        let Some(folder) = paths::from_bytes(bytes) else { return };
         let Ok(directory) = AbsPath::new(folder) else { return };
         if directory.as_path().is_dir() {
             *self.current() = directory;
@@ -474,14 +506,18 @@ impl Shell {
 
 /// The file a command's shell writes its last folder to. Without it the folder is just not carried over.
 fn directory_report(sandbox: Option<&Sandbox>) -> Option<TempPath> {
-    let folder = sandbox.map_or_else(std::env::temp_dir, |sandbox| sandbox.scratch().as_path().to_path_buf());
-    match tempfile::NamedTempFile::with_prefix_in("kode-ls-", folder) {
+    match tempfile::NamedTempFile::with_prefix_in("kode-ls-", scratch(sandbox)) {
         Ok(file) => Some(file.into_temp_path()),
         Err(error) => {
             tracing::warn!(%error, "no temporary file; the shell's folder is not carried over");
             None
         }
     }
+}
+
+/// The folder for files of ours that a command reads or writes.
+fn scratch(sandbox: Option<&Sandbox>) -> PathBuf {
+    sandbox.map_or_else(std::env::temp_dir, |sandbox| sandbox.scratch().as_path().to_path_buf())
 }
 
 /// The command in the sandbox, if there is to be one, with its standard input. `is_attended` says whether the user waits for
@@ -515,24 +551,23 @@ async fn concluded(
     }
 }
 
-fn prepare(
-    shell: &Path,
-    command: &str,
-    directory: &AbsPath,
-    report: Option<&Path>,
-    secrets: &[Secret],
-) -> Command {
+fn prepare(shell: &Path, arguments: &[String], directory: &AbsPath, secrets: &[Secret]) -> Command {
     let mut prepared = Command::new(shell);
     prepared
         .current_dir(directory)
         .env_clear()
         .envs(environment(std::env::vars_os(), secrets))
-        .env("PWD", directory.as_path());
-    match report.and_then(Path::to_str) {
-        Some(report) => prepared.args(["-c", &reporting_script(report), SHELL_NAME, command]),
-        None => prepared.args(["-c", command]),
-    };
+        .env("PWD", directory.as_path())
+        .args(arguments);
     prepared
+}
+
+/// The arguments with which bash runs a command.
+fn bash_arguments(command: &str, report: Option<&Path>) -> Vec<String> {
+    match report.and_then(Path::to_str) {
+        Some(report) => ["-c", &reporting_script(report), SHELL_NAME, command].map(str::to_owned).to_vec(),
+        None => ["-c", command].map(str::to_owned).to_vec(),
+    }
 }
 
 /// A script that runs its first argument as if that were the script, and writes the folder it ended in to a file.

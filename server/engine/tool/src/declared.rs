@@ -6,7 +6,8 @@
 use serde_json::Value;
 use url::Url;
 
-use kode_base::call::Touch;
+use kode_base::call::{CommandLanguage, Touch};
+use kode_base::command_shell::CommandShell;
 use kode_base::paths::{AbsPath, Target};
 use kode_text::edit::file_patch::FilePatch;
 
@@ -49,10 +50,11 @@ pub fn declared(
             }
             return Some(paths);
         }
-        "Bash" => Touch::Command {
+        "Bash" | "PowerShell" => Touch::Command {
             command: text(&["command"])?.to_owned(),
             directory: directory.clone(),
             outside_sandbox: input.get("dangerouslyDisableSandbox").and_then(Value::as_bool).unwrap_or(false),
+            language: CommandLanguage::unread(CommandShell::of_tool(tool)?),
         },
         "WebFetch" => Touch::Fetch { url: Url::parse(text(&["url"])?).ok()? },
         "WebSearch" => Touch::Named { tool: "WebSearch", name: text(&["query"])?.to_owned() },

@@ -17,7 +17,7 @@ pub const THINK: &str = "Think";
 /// Brings further tools where the context window is small.
 pub const TOOL_SEARCH: &str = "ToolSearch";
 /// The tools that all work needs, which every context window has room for.
-pub const ESSENTIAL: [&str; 6] = ["Bash", "Edit", "Glob", GREP, READ, "Write"];
+pub const ESSENTIAL: [&str; 7] = ["Bash", "Edit", "Glob", GREP, "PowerShell", READ, "Write"];
 /// Keeps the todo list.
 pub const TODO_WRITE: &str = "TodoWrite";
 /// Sends a message to another agent of the team.

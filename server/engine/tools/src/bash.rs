@@ -21,7 +21,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::bash_output::shown;
 use crate::command_notes::{MAX_NAMED, guard_notes, kept_note, named};
-use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_base::call::{CommandLanguage, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::Target;
 use kode_process::outcome::Exit;
 use kode_process::shell::{CommandOutcome, CommandSpec, ForegroundEnd, ShellError, ShellTask, StartError};
@@ -95,38 +95,52 @@ impl Tool for Bash {
     }
 
     async fn plan(&self, input: BashInput, context: &CallContext) -> Result<CallPlan, ToolError> {
-        let directory = context.shell.directory();
-        let timeout = check(&input, &|name| context.shell.variable(name))?;
-        let (command, call) = (input.command.clone(), Some(context.call_id.clone()));
-        let spec = CommandSpec {
-            command,
-            directory: directory.clone(),
-            timeout,
-            sandbox: context.sandbox.clone(),
-            call,
-        };
-        let line = first_line(&input.command);
-        let is_background = input.run_in_background;
-        let title = format!("Run `{line}`{}", if is_background { " in the background" } else { "" });
-        let touches = vec![Touch::Command {
-            command: input.command,
-            directory,
-            outside_sandbox: input.outside_sandbox,
-        }];
-        let action = CallAction::Run(Box::new(move |context| {
-            // Its confinement was settled together with the verdict.
-            let spec = CommandSpec { sandbox: context.sandbox.clone(), ..spec };
-            match is_background {
-                true => start(spec, line, input.timeout, context).boxed(),
-                false => run(spec, line, context).boxed(),
-            }
-        }));
-        Ok(CallPlan { title, touches, action })
+        planned(CommandLanguage::Bash, input, context)
     }
 }
 
+/// The plan of a call that runs a command in this language.
+pub(crate) fn planned(
+    language: CommandLanguage,
+    input: BashInput,
+    context: &CallContext,
+) -> Result<CallPlan, ToolError> {
+    let directory = context.shell.directory();
+    let timeout = check(&input, &|name| context.shell.variable(name))?;
+    let (command, call) = (input.command.clone(), Some(context.call_id.clone()));
+    let spec = CommandSpec {
+        command,
+        shell: language.shell(),
+        directory: directory.clone(),
+        timeout,
+        sandbox: context.sandbox.clone(),
+        call,
+    };
+    let line = first_line(&input.command);
+    let is_background = input.run_in_background;
+    let title = format!("Run `{line}`{}", if is_background { " in the background" } else { "" });
+    let touches = vec![Touch::Command {
+        command: input.command,
+        directory,
+        outside_sandbox: input.outside_sandbox,
+        language,
+    }];
+    let action = CallAction::Run(Box::new(move |context| {
+        // Its confinement was settled together with the verdict.
+        let spec = CommandSpec { sandbox: context.sandbox.clone(), ..spec };
+        match is_background {
+            true => start(spec, line, input.timeout, context).boxed(),
+            false => run(spec, line, context).boxed(),
+        }
+    }));
+    Ok(CallPlan { title, touches, action })
+}
+
 /// Checks the arguments, and gives how long the command may take.
-fn check(input: &BashInput, variable: &dyn Fn(&str) -> Option<String>) -> Result<Duration, ToolError> {
+pub(crate) fn check(
+    input: &BashInput,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Duration, ToolError> {
     let refused = |message: String, hint| Err(ToolError::new(ToolErrorKind::InvalidInput, message, hint));
     let set = |name: &str| variable(name).and_then(|value| value.parse::<u64>().ok()).filter(|ms| *ms > 0);
     let longest = set(MAX_TIMEOUT).unwrap_or(MAX_TIMEOUT_MS);
@@ -400,7 +414,7 @@ fn not_begun(error: &StartError) -> ToolError {
 
 fn not_started(error: &ShellError) -> ToolError {
     let hint = match error {
-        ShellError::NoShell => "Ask the user to install bash; until then work with the other tools.",
+        ShellError::NoShell(_) => "Ask the user to install the shell; until then work with the other tools.",
         ShellError::NoDirectory { .. } => {
             "Check that the command is right for that folder, then run it again."
         }

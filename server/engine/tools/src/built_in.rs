@@ -1,6 +1,7 @@
 //! The tools that every session has.
 //!
-//! Rule: WebSearch is not among them; it is added where a search service is known.
+//! Rule: WebSearch is not among them; it is added where a search service is known. PowerShell is added where there is one, and then
+//! Bash is left out where no bash is found.
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use crate::lsp::Lsp;
 use crate::multi_edit::MultiEdit;
 use crate::notebook_edit::NotebookEdit;
 use crate::plan_mode::{EnterPlanMode, ExitPlanMode};
+use crate::powershell::PowerShell;
 use crate::read::Read;
 use crate::references::References;
 use crate::rename_symbol::RenameSymbol;
@@ -37,7 +39,9 @@ use crate::tool_search::ToolSearch;
 use crate::wait_for_message::WaitForMessage;
 use crate::web_fetch::WebFetch;
 use crate::write::Write;
+use kode_base::command_shell::CommandShell;
 use kode_net::WebClient;
+use kode_process::programs;
 use kode_tool::Registry;
 
 /// The built-in tools.
@@ -80,6 +84,20 @@ pub fn built_in() -> Registry {
     registry.add(WebFetch::new(Arc::new(WebClient::default())));
     registry.add(Write);
     registry
+}
+
+/// The tools with those for the shells of this machine. Bash stays where there is no shell at all: its error says what to do.
+#[must_use]
+pub fn with_shells(tools: Registry) -> Registry {
+    if programs::shell(CommandShell::PowerShell).is_none() {
+        return tools;
+    }
+    let mut tools = match programs::shell(CommandShell::Bash) {
+        Some(_) => tools,
+        None => tools.only(|name| CommandShell::of_tool(name) != Some(CommandShell::Bash)),
+    };
+    tools.add(PowerShell);
+    tools
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ pub mod lsp;
 pub mod multi_edit;
 pub mod notebook_edit;
 pub mod plan_mode;
+pub mod powershell;
 pub mod read;
 pub mod references;
 pub mod rename_symbol;

@@ -47,6 +47,7 @@ const LISTINGS: &[ToolListing] = &[
     listing("LSP", "Ask language server", "code", &["symbol", "language server"]),
     listing("MultiEdit", "Edit file in several places", "files", &["change", "replace"]),
     listing("NotebookEdit", "Edit notebook", "files", &["jupyter", "cell", "change"]),
+    listing("PowerShell", "Run PowerShell command", "commands", &["shell", "terminal", "windows"]),
     listing("Read", "Read file", "files", &["open", "image", "pdf"]),
     listing("References", "Find references", "code", &["usages", "symbol", "language server"]),
     listing("RenameSymbol", "Rename symbol", "code", &["refactor", "language server"]),
@@ -86,7 +87,8 @@ mod tests {
     #[test]
     fn every_built_in_tool_has_a_listing_and_every_listing_a_tool() {
         let registry = built_in();
-        let mut tools: Vec<_> = registry.iter().map(|tool| tool.facts().name).chain(["WebSearch"]).collect();
+        let mut tools: Vec<_> =
+            registry.iter().map(|tool| tool.facts().name).chain(["PowerShell", "WebSearch"]).collect();
         tools.sort_unstable();
         let listed: Vec<_> = LISTINGS.iter().map(|listing| listing.name).collect();
         assert_eq!(listed, tools);

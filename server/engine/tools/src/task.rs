@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use kode_base::blocking;
-use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_base::call::{CommandLanguage, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::ids::AgentId;
 use kode_base::team::check_name;
 use kode_config::agents::{DEFAULT_TYPE, TASK};
@@ -140,7 +140,8 @@ impl Tool for Task {
         if may_run_foreign {
             let directory = context.workspace.cwd();
             // First, for it is what the user is asked about.
-            touches.insert(0, Touch::Command { command: ADD.to_owned(), directory, outside_sandbox: false });
+            let (command, language) = (ADD.to_owned(), CommandLanguage::Bash);
+            touches.insert(0, Touch::Command { command, directory, outside_sandbox: false, language });
         }
         // Another agent is a program, and is judged as one.
         runs.into_iter().for_each(|touch| touches.insert(0, touch));

@@ -8,6 +8,9 @@ import type { BackgroundTask, ToolCall } from "kode-protocol";
 import type { App } from "../app/app.ts";
 import { useApp, useSession } from "../app/context.ts";
 
+/** The tools that run commands. */
+const SHELLS = ["Bash", "PowerShell"];
+
 export function CancelCall({ callId }: { callId: string }) {
     const app = useApp();
     const cancel = () =>
@@ -22,7 +25,7 @@ export function CancelCall({ callId }: { callId: string }) {
 /** Has a command outlive its call, which ends and says so. */
 export function MoveToBackground({ call }: { call: ToolCall }) {
     const app = useApp();
-    if (call.name !== "Bash" || call.state !== "EXECUTING") return null;
+    if (!SHELLS.includes(call.name) || call.state !== "EXECUTING") return null;
     const move = () =>
         app.attempt(async () => {
             const { sessionId } = app.session();

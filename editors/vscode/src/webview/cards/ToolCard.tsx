@@ -135,6 +135,7 @@ const ICONS: Partial<Record<string, IconName>> = {
     Bash: "command",
     BashOutput: "command",
     KillShell: "command",
+    PowerShell: "command",
     SendMessage: "reply",
     TeamTasks: "list",
     TodoWrite: "list",

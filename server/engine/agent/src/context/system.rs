@@ -10,8 +10,10 @@ use super::needs;
 use crate::conversation::{Assignment, WorktreeIsolation};
 use crate::instructions::Instructions;
 use crate::state::SessionState;
+use kode_base::command_shell::CommandShell;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
+use kode_process::programs;
 use kode_process::worktree::Worktree;
 
 const BASE_PROMPT: &str = include_str!("../prompts/base.md");
@@ -119,6 +121,18 @@ fn compose(
     SystemPrompt { base, memory: memory.trim().to_owned(), added }
 }
 
+/// The shells there are, where that is not bash alone.
+fn shells() -> &'static str {
+    let has = |shell| programs::shell(shell).is_some();
+    match (has(CommandShell::Bash), has(CommandShell::PowerShell)) {
+        (true, true) => "; commands run in bash (Bash) or in PowerShell (PowerShell)",
+        (false, true) => "; there is no bash, and commands run in PowerShell",
+        (true, false) if cfg!(windows) => "; commands run in Git Bash",
+        (true, false) => "",
+        (false, false) => "; there is no shell to run commands in",
+    }
+}
+
 /// Parts with a line between them; those that say nothing are left out.
 fn joined<const N: usize>(parts: [&str; N]) -> String {
     let said = parts.into_iter().map(str::trim).filter(|part| !part.is_empty());
@@ -169,7 +183,7 @@ fn started(state: &SessionState) -> jiff::civil::Date {
 fn environment(facts: &SystemFacts<'_>) -> String {
     let mut lines = vec![
         format!("Date: {}", facts.date),
-        format!("System: {} {}", std::env::consts::OS, std::env::consts::ARCH),
+        format!("System: {} {}{}", std::env::consts::OS, std::env::consts::ARCH, shells()),
         format!("Working directory: {}", facts.cwd),
     ];
     if facts.roots.len() > 1 {

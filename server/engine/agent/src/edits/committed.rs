@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::edits::EditBook;
 use crate::edits::Edits;
+use kode_base::command_shell::CommandShell;
 use kode_base::paths::{AbsPath, Target, slashed};
 use kode_base::{blocking, regular};
 use kode_journal::BlobId;
@@ -123,7 +124,8 @@ impl Edits {
     async fn git(&self, top: &AbsPath, command: &str) -> Option<String> {
         let command = format!("{GIT_ENVIRONMENT}{{ {command}; }} 2>/dev/null");
         let (directory, timeout) = (top.clone(), GIT_LIMIT);
-        let spec = CommandSpec { command, directory, timeout, sandbox: None, call: None };
+        let spec =
+            CommandSpec { command, shell: CommandShell::Bash, directory, timeout, sandbox: None, call: None };
         let shell = self.shell.elsewhere(top.clone());
         let outcome = shell.run(spec, |_| {}, &CancellationToken::new()).await.ok()?;
         if outcome.exit != Exit::Code(0) || outcome.output.cut > 0 {

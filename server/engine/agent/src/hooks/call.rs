@@ -15,6 +15,7 @@ use super::output::HookChoice;
 use super::update::{self, PermissionUpdates};
 use crate::conversation::Conversation;
 use kode_base::call::{ToolError, ToolErrorKind};
+use kode_base::command_shell::CommandShell;
 use kode_base::ids::{CallId, TurnId};
 use kode_base::reminder;
 use kode_config::hooks::event::HookEvent;
@@ -261,7 +262,7 @@ fn response(output: &ToolOutput, case: &GateCase<'_>, workspace: &Workspace) -> 
     };
     put("text", json!(output.model_text));
     put("success", json!(true));
-    if case.tool == "Bash" {
+    if CommandShell::of_tool(case.tool).is_some() {
         put("stdout", json!(output.model_text));
         put("stderr", json!(""));
         put("interrupted", json!(false));

@@ -15,7 +15,8 @@ use crate::input::InputReader;
 use crate::input::render::{BoundedText, bounded, element, lines_of};
 use crate::prompt::PASTED_TAG;
 use kode_base::blocking;
-use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_base::call::{CommandLanguage, ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_base::command_shell::CommandShell;
 use kode_base::ids::CallId;
 use kode_base::paths::{ResolvedPaths, Target};
 use kode_model::{Block, Image};
@@ -301,6 +302,7 @@ impl<'a> LookUp<'a> {
             command: command.clone(),
             directory: directory.clone(),
             outside_sandbox: false,
+            language: CommandLanguage::Bash,
         }];
         let case = GateCase { tool: "Bash", kind: ToolKind::Execute, input: &input, touches: &touches };
         let mode = self.input.core.state().config.mode;
@@ -308,8 +310,14 @@ impl<'a> LookUp<'a> {
         if judged.verdict.decision != GateDecision::Allow {
             return FoundPart::problem(shown, judged.verdict.reason);
         }
-        let spec =
-            CommandSpec { command, directory, timeout: GIT_TIME, sandbox: judged.bounds.sandbox, call: None };
+        let spec = CommandSpec {
+            command,
+            shell: CommandShell::Bash,
+            directory,
+            timeout: GIT_TIME,
+            sandbox: judged.bounds.sandbox,
+            call: None,
+        };
         match self.context.shell.run(spec, |_| {}, &self.context.cancel).await {
             Ok(outcome) if outcome.exit == Exit::Code(0) => {
                 let text = match outcome.output.text.trim_end() {

@@ -12,14 +12,12 @@ use crate::core::Core;
 use crate::state::team::TeamError;
 use crate::turn::team::send_from_user;
 use kode_base::blocking;
+use kode_base::command_shell::CommandShell;
 use kode_base::ids::{CallId, TaskId};
 use kode_model::{Block, History};
 use kode_process::shell::{MoveError, OutputPage, Shell, StartError, TaskEnd, TaskReport, page_of};
 use kode_record::background::{BackgroundTask, TaskEntry};
 use kode_record::record::Record;
-
-/// The tool whose commands can be moved to the background.
-const BASH: &str = "Bash";
 
 /// The owner of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,7 +174,7 @@ impl BackgroundTasks {
         }
         match self.tool_of(&call) {
             None => MoveCallError::Unknown(call),
-            Some(tool) if tool == BASH => MoveCallError::NotRunning(call),
+            Some(tool) if CommandShell::of_tool(&tool).is_some() => MoveCallError::NotRunning(call),
             Some(tool) => MoveCallError::OtherTool(tool),
         }
     }

@@ -4,6 +4,7 @@
 //! Rule: such a command passes the whole pipeline of a Bash call: hooks, rules, the user's answer, the sandbox, the ledger. No
 //! transcript contains it, so nothing of it stays open when the server ends.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,12 +18,13 @@ use tokio_util::sync::CancellationToken;
 use crate::turn::pipeline;
 use crate::turn::sample::ModelToolCall;
 use crate::turn::services::TurnContext;
-use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_base::call::{CommandLanguage, ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_base::command_shell::CommandShell;
 use kode_base::ids::{CallId, ItemId};
 use kode_base::paths::AbsPath;
 use kode_permission::equipment::Equipment;
 use kode_process::outcome::Exit;
-use kode_process::shell::CommandSpec;
+use kode_process::shell::{CommandSpec, powershell};
 use kode_tool::{CallAction, CallContext, CallPlan, Tool, ToolFacts, ToolOutput, erased};
 
 /// The most time of one command.
@@ -33,9 +35,6 @@ const MAX_OUTPUT: usize = 64 << 10;
 
 /// The most characters of a failed command's output in the error.
 const MAX_SHOWN: usize = 1_000;
-
-/// The tool that such a command is for rules and hooks.
-const BASH: &str = "Bash";
 
 /// The next step for a command that cannot run.
 const HINT: &str = "Change the file, or allow the command by a rule or in the file's `allowed-tools`.";
@@ -48,6 +47,7 @@ struct EmbeddedInput {
 
 /// A command that no call of the model contains.
 struct EmbeddedCommand {
+    shell: CommandShell,
     directory: AbsPath,
     use_of: EmbeddedUse,
 }
@@ -71,20 +71,21 @@ pub(super) struct CheckRun {
     pub(super) output: String,
 }
 
-/// Runs a command of the file `place` and returns its output. Boxed, because it is a call like the one that may have asked
+/// Runs a command of the file `place` in a shell and returns its output. Boxed, because it is a call like the one that may have asked
 /// for the text.
 ///
 /// # Errors
 /// Why there is no output, for people.
 pub(crate) fn run<'a>(
     turn: TurnContext<'a>,
-    (place, command): (&str, &str),
+    (place, shell, command): (&str, CommandShell, &str),
     equipment: &'a Equipment,
     cancel: &'a CancellationToken,
 ) -> BoxFuture<'a, Result<String, String>> {
-    let call = call_of(turn, command);
+    let call = call_of(turn, shell, command);
     let directory = turn.conversation.workspace().cwd();
-    let tool = erased(EmbeddedCommand { directory, use_of: EmbeddedUse::Text { place: place.to_owned() } });
+    let tool =
+        erased(EmbeddedCommand { shell, directory, use_of: EmbeddedUse::Text { place: place.to_owned() } });
     async move {
         let ran = pipeline::run_embedded(turn, &call, tool, equipment, cancel).await;
         ran.map(|output| output.model_text).map_err(|error| error.message.trim_end_matches('.').to_owned())
@@ -103,9 +104,10 @@ pub(super) async fn check(
     limit: Duration,
     cancel: &CancellationToken,
 ) -> Result<CheckRun, String> {
-    let call = call_of(turn, command);
+    let call = call_of(turn, CommandShell::Bash, command);
     let workspace = turn.conversation.workspace();
-    let tool = erased(EmbeddedCommand { directory: workspace.cwd(), use_of: EmbeddedUse::Check(limit) });
+    let (shell, directory) = (CommandShell::Bash, workspace.cwd());
+    let tool = erased(EmbeddedCommand { shell, directory, use_of: EmbeddedUse::Check(limit) });
     tokio::select! {
         _ = workspace.save_before_command() => {}
         () = cancel.cancelled() => {}
@@ -135,12 +137,12 @@ fn exit_of(json: &Value) -> Option<Exit> {
     Some(ended.unwrap_or(if is_timed_out { Exit::TimedOut } else { Exit::Cancelled }))
 }
 
-fn call_of(turn: TurnContext<'_>, command: &str) -> ModelToolCall {
+fn call_of(turn: TurnContext<'_>, shell: CommandShell, command: &str) -> ModelToolCall {
     ModelToolCall {
         turn: turn.id.clone(),
         id: CallId::generate(),
         item: ItemId::generate(),
-        name: BASH.to_owned(),
+        name: shell.tool().to_owned(),
         input: json!({ "command": command }),
         input_error: None,
         spared_by: None,
@@ -154,7 +156,7 @@ impl Tool for EmbeddedCommand {
 
     fn facts(&self) -> ToolFacts {
         ToolFacts {
-            name: BASH,
+            name: self.shell.tool(),
             kind: ToolKind::Execute,
             concurrency_safe: false,
             description: "Runs a command of a file.",
@@ -172,19 +174,27 @@ impl Tool for EmbeddedCommand {
             EmbeddedUse::Text { place } => format!("Run `{command}`, which is in {place}"),
             EmbeddedUse::Check(_) => format!("Run `{command}`, which checks the goal"),
         };
+        let language = match self.shell {
+            CommandShell::Bash => CommandLanguage::Bash,
+            CommandShell::PowerShell => {
+                CommandLanguage::PowerShell(Arc::new(powershell::reading(&command).await))
+            }
+        };
         let touches = vec![Touch::Command {
             command: command.clone(),
             directory: directory.clone(),
             outside_sandbox: false,
+            language,
         }];
         let use_of = self.use_of.clone();
-        let work = move |context| work(command, directory, use_of, context).boxed();
+        let shell = self.shell;
+        let work = move |context| work((shell, command), directory, use_of, context).boxed();
         Ok(CallPlan { title, touches, action: CallAction::Run(Box::new(work)) })
     }
 }
 
 async fn work(
-    command: String,
+    (language, command): (CommandShell, String),
     directory: AbsPath,
     use_of: EmbeddedUse,
     context: CallContext,
@@ -196,6 +206,7 @@ async fn work(
     let failed = |message: String| Err(ToolError::new(ToolErrorKind::Failed, message, HINT));
     let spec = CommandSpec {
         command: command.clone(),
+        shell: language,
         directory: directory.clone(),
         timeout: limit,
         sandbox: context.sandbox.clone(),

@@ -9,15 +9,17 @@ use crate::models::SessionModels;
 use crate::turn::embed;
 use crate::turn::services::TurnContext;
 use kode_base::blocking;
+use kode_base::command_shell::CommandShell;
 use kode_base::effort::Effort;
 use kode_base::paths::Target;
 use kode_base::variables::expand;
+use kode_config::extension::Extension;
 use kode_config::extension::template::{SHELL_KEY, TOOLS_KEY, TemplateSegment};
-use kode_config::extension::{CommandShell, Extension};
 use kode_config::hooks::declared::HOOKS_KEY;
 use kode_config::settings::TrustRequest;
 use kode_permission::equipment::Equipment;
 use kode_permission::rules::{Behavior, Rule};
+use kode_process::programs;
 
 /// The text in the place of a command whose execution is disabled.
 const DISABLED: &str = "[not run: disableSkillShellExecution is set]";
@@ -90,7 +92,7 @@ pub(crate) async fn expand_extension(
             }
             TemplateSegment::Command(_) if is_disabled => text.push_str(DISABLED),
             TemplateSegment::Command(command) => {
-                let of_file = (place.as_str(), command.as_str());
+                let of_file = (place.as_str(), extension.shell, command.as_str());
                 text.push_str(&embed::run(turn, of_file, &equipment, cancel).await?);
                 words.push(' ');
             }
@@ -166,8 +168,9 @@ fn may_embed(extension: &Extension, waiting: &[TrustRequest]) -> Result<(), Stri
     }
     match extension.shell {
         CommandShell::Bash => Ok(()),
+        CommandShell::PowerShell if programs::shell(CommandShell::PowerShell).is_some() => Ok(()),
         CommandShell::PowerShell => {
-            Err(format!("{} is written for PowerShell, which is not started here", extension.path))
+            Err(format!("{} is written for PowerShell, which is not there", extension.path))
         }
     }
 }

@@ -16,7 +16,7 @@ use kode_base::call::{ToolKind, Touch};
 use kode_base::ids::PermissionId;
 use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, Target, is_deceptive, one_line};
-use kode_command::{FileAccess, TouchedPath, analyse};
+use kode_command::{Analysis, FileAccess, TouchedPath, analyse_in};
 use kode_permission::gate::{AnswerReach, GateCase};
 use kode_permission::{Grant, Offer, PermissionPrompt, Preview, Scope, Verdict, standing};
 use kode_process::sandbox::SandboxKind;
@@ -234,9 +234,11 @@ fn links(plan: &CallPlan, workspace: &Workspace) -> Vec<String> {
     for touch in &plan.touches {
         match touch {
             Touch::Read(target) | Touch::Write(target) => files.push(target.clone()),
-            Touch::Command { command, directory, .. } => {
-                let touched =
-                    analyse(command, directory).commands.into_iter().flat_map(|command| command.touches);
+            Touch::Command { command, directory, language, .. } => {
+                let touched = analyse_in(language, command, directory)
+                    .commands
+                    .into_iter()
+                    .flat_map(|command| command.touches);
                 files.extend(touched.filter_map(|touch| match touch.path {
                     TouchedPath::Known(path) => Some(Target::File(path)),
                     TouchedPath::Unknown(_) => None,
@@ -284,8 +286,9 @@ fn risks(plan: &CallPlan, judged: &Judgment, contains: impl Fn(&Target) -> bool)
 
 fn touch_risks(touch: &Touch, judged: &Judgment, contains: &impl Fn(&Target) -> bool) -> Vec<String> {
     let (mut risks, text) = match touch {
-        Touch::Command { command, directory, outside_sandbox } => {
-            (command_risks(command, directory, *outside_sandbox, judged, contains), Some(command.as_str()))
+        Touch::Command { command, directory, outside_sandbox, language } => {
+            let analysis = analyse_in(language, command, directory);
+            (command_risks(&analysis, *outside_sandbox, judged, contains), Some(command.as_str()))
         }
         Touch::Read(target) | Touch::Write(target) => {
             let outside = (!contains(target)).then(|| format!("{target} is outside the workspace."));
@@ -308,14 +311,12 @@ fn touch_risks(touch: &Touch, judged: &Judgment, contains: &impl Fn(&Target) -> 
 
 /// The risks of a command line, by the effects of its commands.
 fn command_risks(
-    command: &str,
-    directory: &AbsPath,
+    analysis: &Analysis,
     outside_sandbox: bool,
     judged: &Judgment,
     contains: &impl Fn(&Target) -> bool,
 ) -> Vec<String> {
-    let analysis = analyse(command, directory);
-    let mut risks = kode_command::warnings(&analysis);
+    let mut risks = kode_command::warnings(analysis);
     let writes = analysis.commands.iter().flat_map(|command| &command.touches);
     let outside = writes.filter_map(|touch| match (&touch.access, &touch.path) {
         (FileAccess::Write, TouchedPath::Known(path)) if !path.to_string().starts_with("/dev/") => {

@@ -45,7 +45,14 @@ pub(super) fn of_command(name: &CommandWord, arguments: &[CommandWord]) -> Vec<S
         "powershell" | "pwsh" => after(&words, &["-command", "-c", "/c", "/command"]),
         _ => None,
     };
-    let Some(script) = script else { return of_words(&name, &words).into_iter().collect() };
+    match script {
+        Some(script) => of_script(&script),
+        None => of_words(&name, &words).into_iter().collect(),
+    }
+}
+
+/// The reasons why no mode runs a script of PowerShell or `cmd`.
+pub(super) fn of_script(script: &str) -> Vec<String> {
     let commands = script.split(['&', '|', ';', '\n', '(', ')', '{', '}']);
     commands.filter_map(of_text).collect()
 }

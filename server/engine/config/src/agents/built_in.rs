@@ -36,7 +36,7 @@ pub(super) fn all() -> [AgentType; 4] {
             "review",
             "Reviews changes and reports their defects, without changing anything.",
             include_str!("prompts/review.md"),
-            looks(&[&LOOKING[..], &["Bash"]].concat()),
+            looks(&[&LOOKING[..], &["Bash", "PowerShell"]].concat()),
         ),
     ]
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::extension::head::FrontMatterFile;
 use crate::extension::places::ExtensionOrigin;
 use crate::settings::TrustRequest;
-use kode_base::call::Touch;
+use kode_base::call::{CommandLanguage, Touch};
 use kode_base::paths::AbsPath;
 use kode_base::variables;
 
@@ -114,7 +114,12 @@ impl GuestProgram {
     #[must_use]
     pub fn touch(&self, directory: AbsPath) -> Touch {
         let outside_sandbox = !self.written.sandbox;
-        Touch::Command { command: self.command_line(), directory, outside_sandbox }
+        Touch::Command {
+            command: self.command_line(),
+            directory,
+            outside_sandbox,
+            language: CommandLanguage::Bash,
+        }
     }
 
     /// Its trust request, as its file and the files of the workspace that it names are now. Blocks on the

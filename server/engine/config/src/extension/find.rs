@@ -343,7 +343,7 @@ impl Extension {
             agent: None,
             background: false,
             paths: Vec::new(),
-            shell: super::CommandShell::default(),
+            shell: kode_base::command_shell::CommandShell::default(),
             hooks: None,
             trust_requests: Vec::new(),
             notes: Vec::new(),

@@ -5,8 +5,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::CommandShell;
 use crate::agents::DEFAULT_TYPE;
+use kode_base::command_shell::CommandShell;
 use kode_base::effort::Effort;
 
 /// The front matter of skills and commands.

@@ -140,11 +140,13 @@ impl FileReader<'_, '_> {
         }
     }
 
-    /// `defaultShell`: there is one.
+    /// `defaultShell`: not followed.
     fn shell(&mut self, property: &ObjectProp<'_>) {
         let message = match value_of(property).as_str() {
             Some("bash") => return,
-            Some("powershell") => "kode-ls runs commands with bash alone; `defaultShell` is ignored.",
+            Some("powershell") => {
+                "Each shell has a tool of its own, which the model chooses; `defaultShell` is ignored."
+            }
             Some(_) | None => "Write `\"bash\"`; `defaultShell` is ignored.",
         };
         self.report(ProblemSeverity::Warning, property.value.range(), message.to_owned());

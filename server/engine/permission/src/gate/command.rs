@@ -11,12 +11,15 @@ use crate::gate::guess::{self, Guess};
 use crate::gate::{Circumstances, Confinement};
 use crate::rules::{Behavior, Commands, Order, PlacedRule};
 use crate::{GateDecision, Grant, Verdict};
+use kode_base::call::CommandLanguage;
+use kode_base::command_shell::CommandShell;
 use kode_base::mask::masked_text;
 use kode_base::mode::{ActionClass, Mode, Stance};
 use kode_base::path_style::PathStyle;
 use kode_base::paths::{AbsPath, Target};
 use kode_command::{
-    Analysis, Effect, FileAccess, FileTouch, PrintedContents, SimpleCommand, TouchedPath, analyse,
+    Analysis, CommandPattern, Effect, FileAccess, FileTouch, PrintedContents, SimpleCommand, TouchedPath,
+    analyse_in,
 };
 
 /// Maximum characters of a command in a reason.
@@ -28,7 +31,8 @@ const BUILTINS: [&str; 14] = [
     "true", "type",
 ];
 /// Programs that show names of what lies beneath a folder and no contents.
-const NAME_READERS: [&str; 6] = ["ls", "find", "fd", "du", "tree", "stat"];
+const NAME_READERS: [&str; 10] =
+    ["ls", "find", "fd", "du", "tree", "stat", "Get-ChildItem", "Get-Item", "Test-Path", "Resolve-Path"];
 
 /// A command line to judge.
 #[derive(Clone, Copy)]
@@ -36,6 +40,7 @@ pub(super) struct GateLine<'a> {
     pub(super) command: &'a str,
     pub(super) directory: &'a AbsPath,
     pub(super) outside_sandbox: bool,
+    pub(super) language: &'a CommandLanguage,
 }
 
 /// Judges a command line. `allowed` is a rule that allows all commands.
@@ -44,9 +49,20 @@ pub(super) fn judge(
     allowed: Option<&PlacedRule>,
     circumstances: &Circumstances<'_>,
 ) -> Verdict {
-    let analysis = analyse(line.command, line.directory);
+    let analysis = analyse_in(line.language, line.command, line.directory);
     let allowed = allowed.filter(|_| circumstances.may_be_allowed(ActionClass::Command));
-    let judge = LineJudge { line, allowed, circumstances, analysis: &analysis, known: RefCell::default() };
+    let folded = match line.language.shell() {
+        CommandShell::Bash => None,
+        CommandShell::PowerShell => Some(analysis.folded()),
+    };
+    let judge = LineJudge {
+        line,
+        allowed,
+        circumstances,
+        analysis: &analysis,
+        folded: folded.as_ref(),
+        known: RefCell::default(),
+    };
     let held_back = judge.held_back();
     let is_free = held_back.decision == GateDecision::Allow;
     if held_back.decision == GateDecision::Deny {
@@ -72,6 +88,8 @@ struct LineJudge<'a> {
     allowed: Option<&'a PlacedRule>,
     circumstances: &'a Circumstances<'a>,
     analysis: &'a Analysis,
+    /// The same for rules that deny or ask, in a shell that ignores letter case.
+    folded: Option<&'a Analysis>,
     /// The verdicts on files that were judged already: many parts of a line touch the same ones.
     known: RefCell<HashMap<TouchKey, Verdict>>,
 }
@@ -98,17 +116,20 @@ impl LineJudge<'_> {
         if let Some(danger) = self.analysis.dangers.first() {
             return Verdict::deny(format!("`{}` {}, which no mode runs", quote(&danger.text), danger.what));
         }
-        let rules = |behavior| self.circumstances.rules.command_patterns(behavior);
+        let rules = |behavior| self.rules(behavior);
         let surely = rules(Behavior::Deny).find(|(commands, _)| match commands {
             Commands::All => true,
-            Commands::Pattern(pattern) => pattern.surely_forbids(self.analysis),
+            Commands::Pattern(pattern) => {
+                pattern.surely_forbids(self.analysis)
+                    || self.folded.is_some_and(|folded| pattern.folded().surely_forbids(folded))
+            }
         });
         if let Some((_, rule)) = surely {
             return Verdict::by_rule(GateDecision::Deny, rule);
         }
         let mut concerned = rules(Behavior::Ask).filter(|(commands, _)| match commands {
             Commands::All => true,
-            Commands::Pattern(pattern) => pattern.forbids(self.analysis),
+            Commands::Pattern(pattern) => self.first_forbidden(pattern).is_some(),
         });
         let asked = concerned.next().filter(|_| !self.allow_beats_ask());
         let asked = asked.map(|(_, rule)| Verdict::by_rule(GateDecision::Ask, rule));
@@ -133,12 +154,23 @@ impl LineJudge<'_> {
             .fold(Verdict::allowed("nothing speaks against it"), Verdict::and)
     }
 
+    /// The rules for commands of this shell.
+    fn rules(&self, behavior: Behavior) -> impl Iterator<Item = (Commands<'_>, &PlacedRule)> {
+        self.circumstances.rules.command_patterns(behavior, self.line.language.shell())
+    }
+
+    /// The part of the line that a rule which denies or asks is about.
+    fn first_forbidden(&self, pattern: &CommandPattern) -> Option<&str> {
+        let found = pattern.first_forbidden(self.analysis);
+        found.or_else(|| pattern.folded().first_forbidden(self.folded?))
+    }
+
     /// A deny rule that may refer to a part that cannot be judged: the user decides, for it may be harmless.
     fn may_be_denied(&self) -> Option<Verdict> {
-        let mut rules = self.circumstances.rules.command_patterns(Behavior::Deny);
+        let mut rules = self.rules(Behavior::Deny);
         let (part, rule) = rules.find_map(|(commands, rule)| match commands {
             Commands::All => None,
-            Commands::Pattern(pattern) => Some((pattern.first_forbidden(self.analysis)?, rule)),
+            Commands::Pattern(pattern) => Some((self.first_forbidden(pattern)?, rule)),
         })?;
         let reason = format!(
             "the program that `{}` runs is known only when it runs, and may be one that the rule {} denies",
@@ -380,11 +412,12 @@ impl LineJudge<'_> {
     }
 
     fn is_granted(&self) -> bool {
-        let GateLine { command, directory, outside_sandbox } = *self.line;
+        let GateLine { command, directory, outside_sandbox, language } = *self.line;
+        let shell = language.shell();
         self.circumstances
             .grants
             .iter()
-            .any(|grant| grant.covers_command(command, directory, outside_sandbox))
+            .any(|grant| grant.covers_command(shell, command, directory, outside_sandbox))
     }
 
     /// Whether rules allow every command of the line, in an order in which they win over those that ask.
@@ -401,7 +434,7 @@ impl LineJudge<'_> {
         if !self.circumstances.may_be_allowed(ActionClass::Command) {
             return None;
         }
-        let mut patterns = self.circumstances.rules.command_patterns(Behavior::Allow);
+        let mut patterns = self.rules(Behavior::Allow);
         let covering = patterns.find(|(commands, _)| match commands {
             Commands::All => true,
             Commands::Pattern(pattern) => pattern.allows(command),

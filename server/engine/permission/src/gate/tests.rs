@@ -6,6 +6,8 @@ use url::Url;
 use super::*;
 use crate::IgnoreCause;
 use crate::rules::{PathBases, Rule, RuleSource, SettingsLayer};
+use kode_base::call::CommandLanguage;
+use kode_base::command_shell::CommandShell;
 
 fn file(path: &str) -> Target {
     Target::File(AbsPath::new(path).unwrap())
@@ -16,6 +18,7 @@ fn command(text: &str) -> Touch {
         command: text.to_owned(),
         directory: AbsPath::new("/w").unwrap(),
         outside_sandbox: false,
+        language: CommandLanguage::Bash,
     }
 }
 
@@ -331,6 +334,7 @@ fn a_standing_yes_covers_the_very_thing_and_nothing_else() {
         command: "make all".into(),
         directory: AbsPath::new("/w/sub").unwrap(),
         outside_sandbox: false,
+        language: CommandLanguage::Bash,
     };
     assert_eq!(rig.decide(&[elsewhere]), Ask);
     let guarded = [Touch::Write(file("/w/.git/config"))];
@@ -366,6 +370,7 @@ fn without_a_sandbox_commands_ask_and_within_one_they_may_run_unasked() {
         command: "cc x.c".to_owned(),
         directory: AbsPath::new("/w").unwrap(),
         outside_sandbox: true,
+        language: CommandLanguage::Bash,
     };
     assert_eq!(unasked.decide(std::slice::from_ref(&outside)), Ask);
     let ruled = Rig { confinement: sandbox(false), ..Rig::new(Mode::Default, &[(ALLOW, "Bash(cc:*)")]) };
@@ -376,6 +381,7 @@ fn without_a_sandbox_commands_ask_and_within_one_they_may_run_unasked() {
         command: "docker ps".to_owned(),
         directory: AbsPath::new("/w").unwrap(),
         outside_sandbox: true,
+        language: CommandLanguage::Bash,
     };
     let rules = Rig { confinement: sandbox(false), ..Rig::new(Mode::BypassPermissions, &[]) };
     assert_eq!(rules.decide(&[excluded]), Allow, "the user wants it to run outside");
@@ -385,6 +391,7 @@ fn without_a_sandbox_commands_ask_and_within_one_they_may_run_unasked() {
         command: "make".to_owned(),
         directory: AbsPath::new("/w").unwrap(),
         outside_sandbox: true,
+        language: CommandLanguage::Bash,
     };
     let inside = with(sandbox(false));
     assert_eq!(
@@ -447,8 +454,12 @@ fn on_disk(mode: Mode, rules: &[(Behavior, &str)]) -> (tempfile::TempDir, impl F
             obeyed_by: &|_| None,
             is_program_from_outside: &|_| true,
         };
-        let touches =
-            [Touch::Command { command: line.to_owned(), directory: root.clone(), outside_sandbox: false }];
+        let touches = [Touch::Command {
+            command: line.to_owned(),
+            directory: root.clone(),
+            outside_sandbox: false,
+            language: CommandLanguage::Bash,
+        }];
         let input = json!({});
         judge(
             &GateCase { tool: "Bash", kind: ToolKind::Execute, input: &input, touches: &touches },
@@ -579,7 +590,10 @@ fn git_is_asked_for_before_it_prints_what_an_ignore_file_keeps_from_commits() {
     for line in ["git log", "git show --stat", "git diff -- src", "git log -p -- src/main.rs", "git status"] {
         assert_eq!(rig.run(line), Allow, "{line}");
     }
-    rig.grants
-        .push(Grant::Command { command: "git log -p".to_owned(), directory: AbsPath::new("/w").unwrap() });
+    rig.grants.push(Grant::Command {
+        command: "git log -p".to_owned(),
+        directory: AbsPath::new("/w").unwrap(),
+        shell: CommandShell::Bash,
+    });
     assert_eq!(rig.run("git log -p"), Allow);
 }

@@ -14,6 +14,7 @@ use super::places::PathBases;
 use super::rule::{NamePattern, Specifier};
 use super::tree::{PathQuery, PathTree};
 use super::{Behavior, Commands, PlacedRule, RuleSubject, names};
+use kode_base::command_shell::CommandShell;
 use kode_base::path_style::PathStyle;
 use kode_base::paths::{AbsPath, Target};
 
@@ -31,7 +32,7 @@ pub(super) struct RuleIndex {
     hosts: Hosts,
     names: HashMap<(&'static str, String), NameRules>,
     all_names: HashMap<&'static str, usize>,
-    commands: Vec<usize>,
+    commands: HashMap<CommandShell, Vec<usize>>,
 }
 
 #[derive(Debug)]
@@ -66,7 +67,7 @@ impl RuleIndex {
             hosts: Hosts::default(),
             names: HashMap::new(),
             all_names: HashMap::new(),
-            commands: Vec::new(),
+            commands: HashMap::new(),
         };
         for (number, rule) in rules.iter().enumerate().filter(|(_, rule)| rule.behavior == behavior) {
             index.add(number, rule, places);
@@ -78,7 +79,7 @@ impl RuleIndex {
         let tool = placed.rule.tool();
         match placed.rule.specifier() {
             None => self.add_tool(number, tool),
-            Some(Specifier::Command(_)) => self.commands.push(number),
+            Some(Specifier::Command(_)) => self.add_doings(number, tool),
             Some(Specifier::Path(pattern)) => self.add_path(number, tool, pattern, placed, places),
             Some(Specifier::Domain(pattern)) => self.hosts.add(number, pattern),
             Some(Specifier::Name(pattern)) => self.add_name(number, tool, pattern),
@@ -119,7 +120,11 @@ impl RuleIndex {
                 }
             }
             "Edit" => lowest(self.writes.all.get_or_insert(number), number),
-            "Bash" => self.commands.push(number),
+            "Bash" | "PowerShell" => {
+                if let Some(shell) = CommandShell::of_tool(tool) {
+                    self.commands.entry(shell).or_default().push(number);
+                }
+            }
             "WebFetch" => lowest(self.hosts.all.get_or_insert(number), number),
             "Task" | "Skill" | "SlashCommand" => {
                 for kind in self.kinds(tool) {
@@ -267,12 +272,13 @@ impl RuleIndex {
         first([self.all_names.get(kind).copied(), of_name])
     }
 
-    /// The rules that refer to commands, in order, and what of them.
+    /// The rules that refer to commands of a shell, in order, and what of them.
     pub(super) fn commands<'a>(
         &'a self,
         rules: &'a [PlacedRule],
+        shell: CommandShell,
     ) -> impl Iterator<Item = (Commands<'a>, &'a PlacedRule)> {
-        self.commands.iter().filter_map(|number| {
+        self.commands.get(&shell).into_iter().flatten().filter_map(|number| {
             let rule = &rules[*number];
             match rule.rule.specifier() {
                 None => Some((Commands::All, rule)),

@@ -28,7 +28,7 @@ struct RuleTool {
     parameters: &'static [&'static str],
 }
 
-const TOOLS: [RuleTool; 40] = [
+const TOOLS: [RuleTool; 41] = [
     RuleTool {
         name: "Read",
         aliases: &["fs_read", "read_file", "FileRead", "View"],
@@ -92,6 +92,12 @@ const TOOLS: [RuleTool; 40] = [
     RuleTool {
         name: "Bash",
         aliases: &["bash", "bash_run", "run_command", "Shell"],
+        takes: SpecifierKind::Command,
+        parameters: &["description", "run_in_background", "dangerouslyDisableSandbox"],
+    },
+    RuleTool {
+        name: "PowerShell",
+        aliases: &["powershell", "pwsh"],
         takes: SpecifierKind::Command,
         parameters: &["description", "run_in_background", "dangerouslyDisableSandbox"],
     },

@@ -10,6 +10,7 @@ use super::Behavior;
 use super::host::{BadHost, HostPattern};
 use super::names::{self, MCP_PREFIX, SpecifierKind};
 use super::path::{BadPath, PathPattern};
+use kode_base::command_shell::CommandShell;
 use kode_command::{BadPattern, CommandPattern};
 
 /// How long a rule may be, in bytes.
@@ -321,7 +322,13 @@ fn specified(tool: &str, text: &str) -> Result<(Rule, Option<RuleNote>), RuleErr
     };
     match takes {
         SpecifierKind::Nothing => Err(RuleError::NoSpecifier { tool: tool.to_owned() }),
-        SpecifierKind::Command => Ok((rule(tool, Specifier::Command(text.parse()?)), None)),
+        SpecifierKind::Command => {
+            let pattern = match CommandShell::of_tool(tool) {
+                Some(CommandShell::PowerShell) => CommandPattern::of_powershell(text)?,
+                Some(CommandShell::Bash) | None => text.parse()?,
+            };
+            Ok((rule(tool, Specifier::Command(pattern)), None))
+        }
         SpecifierKind::ReadPath => path("Read"),
         SpecifierKind::WritePath => path("Edit"),
         SpecifierKind::Domain => match text.strip_prefix("domain:") {

@@ -64,6 +64,7 @@ fn shell(root: &AbsPath, helper: &AbsPath) -> Confined {
 
 async fn run(Confined { shell, sandbox }: &Confined, command: &str) -> Result<CommandOutcome, ShellError> {
     let spec = CommandSpec {
+        shell: kode_base::command_shell::CommandShell::Bash,
         command: command.to_owned(),
         directory: shell.directory(),
         timeout: Duration::from_secs(60),

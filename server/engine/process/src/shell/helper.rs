@@ -78,6 +78,19 @@ pub async fn run(program: &str, arguments: &[&str], limit: Duration) -> Result<(
     output((program, arguments), &[], limit, MAX_DROPPED).await.map(drop)
 }
 
+/// The standard output of a program that is called with arguments and gets these variables besides those of the user.
+///
+/// # Errors
+/// As [`output_of`].
+pub(super) async fn output_of_call(
+    (program, arguments): (&str, &[&str]),
+    variables: &[(&str, &str)],
+    limit: Duration,
+    max_bytes: usize,
+) -> Result<String, HelperFailure> {
+    output((program, arguments), variables, limit, max_bytes).await
+}
+
 async fn output(
     (program, arguments): (&str, &[&str]),
     variables: &[(&str, &str)],

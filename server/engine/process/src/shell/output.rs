@@ -6,8 +6,7 @@
 
 use std::collections::VecDeque;
 
-use encoding_rs::{Decoder, UTF_8};
-
+use super::console::ConsoleDecoder;
 use super::spill::Spill;
 use crate::outcome::{CapturedOutput, marker};
 
@@ -61,7 +60,7 @@ impl OutputBudget {
 
 /// Takes in a command's bytes as they come.
 pub(super) struct Capture {
-    decoder: Decoder,
+    decoder: ConsoleDecoder,
     line: ProgressLine,
     kept: OutputEnds,
 }
@@ -70,7 +69,7 @@ impl Capture {
     /// Output over the budget goes to `spill` as well, all of it.
     pub(super) fn new(budget: OutputBudget, spill: Option<Spill>) -> Self {
         Self {
-            decoder: UTF_8.new_decoder_without_bom_handling(),
+            decoder: ConsoleDecoder::here(),
             line: ProgressLine::default(),
             kept: OutputEnds { budget, spill, ..OutputEnds::default() },
         }
@@ -92,10 +91,7 @@ impl Capture {
     }
 
     fn decode(&mut self, bytes: &[u8], last: bool) -> String {
-        let room = self.decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(0);
-        let mut text = String::with_capacity(room);
-        // The room is what the decoder asked for, so that one call takes in everything.
-        let _ = self.decoder.decode_to_string(bytes, &mut text, last);
+        let text = self.decoder.decode(bytes, last);
         self.line.push(&text, &mut self.kept);
         self.kept.flush();
         text

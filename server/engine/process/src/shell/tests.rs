@@ -21,7 +21,7 @@ fn shell() -> (tempfile::TempDir, Shell) {
 
 fn spec(shell: &Shell, command: &str, timeout: Duration) -> CommandSpec {
     let (command, directory) = (command.to_owned(), shell.directory());
-    CommandSpec { command, directory, timeout, sandbox: None, call: None }
+    CommandSpec { command, shell: CommandShell::Bash, directory, timeout, sandbox: None, call: None }
 }
 
 async fn run(shell: &Shell, command: &str) -> CommandOutcome {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::core::lock;
-use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_base::call::{CommandLanguage, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_text::edit::diff::line_changes;
 use kode_text::edit::matching::adopt_line_breaks;
 use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
@@ -242,7 +242,7 @@ fn command(action: &GuestAction, workspace: &Workspace) -> Option<Touch> {
         Some(named) => cwd.join(named),
         None => cwd,
     };
-    Some(Touch::Command { command, directory, outside_sandbox: true })
+    Some(Touch::Command { command, directory, outside_sandbox: true, language: CommandLanguage::Bash })
 }
 
 fn shell_word(word: &str) -> String {
@@ -282,6 +282,7 @@ mod tests {
             command: command.to_owned(),
             directory: AbsPath::new(directory).unwrap(),
             outside_sandbox: true,
+            language: CommandLanguage::Bash,
         };
         let unknown = |only_looks, input: Value| Touch::Foreign {
             tool: "Guest".to_owned(),

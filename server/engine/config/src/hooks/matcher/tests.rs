@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::*;
-use kode_base::call::{ToolKind, Touch};
+use kode_base::call::{CommandLanguage, ToolKind, Touch};
+use kode_base::command_shell::CommandShell;
 use kode_base::paths::AbsPath;
 use kode_text::host::NoEditor;
 
@@ -24,7 +25,9 @@ fn matcher(value: Value, is_glob_dialect: bool) -> Result<Matcher, String> {
 fn fires_with(value: Value, is_glob_dialect: bool, tool: &str, input: &Value) -> bool {
     let touches = match input.get("command").and_then(Value::as_str) {
         Some(command) => {
-            vec![Touch::Command { command: command.to_owned(), directory: root(), outside_sandbox: false }]
+            let language = CommandLanguage::unread(CommandShell::of_tool(tool).unwrap_or_default());
+            let (command, directory) = (command.to_owned(), root());
+            vec![Touch::Command { command, directory, outside_sandbox: false, language }]
         }
         None => Vec::new(),
     };

@@ -153,7 +153,7 @@ pub const KEYS: &[Key] = &[
         "defaultShell",
         Choice(&["bash", "powershell"]),
         Everywhere,
-        "The shell of commands; there is bash",
+        "Not followed: each shell has a tool of its own",
     )
     .by_default("\"bash\""),
     behavior("tools.maxConcurrency", COUNT, Approved, "How many calls run at once").by_default("10"),

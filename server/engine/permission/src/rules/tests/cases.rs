@@ -404,7 +404,7 @@ fn what_is_no_rule_says_what_to_write() {
         ("WebFetch(example.com)", "domain:example.com"),
         ("WebFetch(domain:https://x)", "more than a host"),
         ("read(x)", "did you mean `Read`"),
-        ("PowerShell(Get-Item)", "no tool is called"),
+        ("Fish(ls)", "no tool is called"),
         ("mcp__*(x:y)", "takes nothing"),
         ("Read(~you/x)", "write `~/`"),
         ("Skill(/)", "write `Skill` alone"),
