@@ -1,6 +1,6 @@
 //! Files that are named by several spellings: in another letter case, and by the editor's own URIs.
 //!
-//! Rule: the disk of the temporary folder decides what is expected, so that the same tests hold on every disk. One that folds
+//! Rule: the disk of the temporary folder decides the expected result, so that the same tests hold on every disk. One that folds
 //! letters and Unicode forms is put below them with `TMPDIR` (see `tests/tools/folding-disk`).
 
 use kode_e2e::{Project, Script, call, say, step};

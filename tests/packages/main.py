@@ -463,14 +463,14 @@ def started_program(number: signal.Signals) -> int:
 
 
 # Prints each signal that it gets.
-LISTENER = """#!/usr/bin/env python3
+LISTENER = '''#!/usr/bin/env python3
 import signal
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda number, _: print(signal.Signals(number).name, flush=True))
 print("ready", flush=True)
 while True:
     signal.pause()
-"""
+'''
 
 
 def test_in_a_terminal_the_starter_leaves_keys_to_the_terminal():

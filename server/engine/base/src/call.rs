@@ -189,5 +189,5 @@ pub enum Exposure {
     Content,
 }
 
-/// Whether a search may show something of a file. What no rule and no secret speaks against may be shown.
+/// Whether a search may show something of a file. It may be shown when no rule and no secret speaks against it.
 pub type ReadCheck = Arc<dyn Fn(&Target, Exposure) -> bool + Send + Sync>;

@@ -1,8 +1,8 @@
 //! Renaming and removing files that another program may hold for a moment.
 //!
-//! Rule: on Windows a file that somebody has open is neither replaced nor removed, and virus scanners, indexers and editors
+//! Rule: on Windows a file that another program has open is neither replaced nor removed, and virus scanners, indexers and editors
 //! open files for moments. Such a step is tried again with growing pauses for [`LONGEST_WAIT`] at most, and the error then
-//! names the file. What is refused for another reason (read-only, a folder in the way, nothing there) is not tried again.
+//! names the file. Errors with another reason (read-only, a folder in the way, nothing there) are not tried again.
 //! On Unix a step is tried once. The system is a value.
 
 #![expect(clippy::disallowed_methods, reason = "the one place that renames and removes by name")]
@@ -23,11 +23,11 @@ pub const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// The pauses, in milliseconds: most holders let go within the first ones.
 const PAUSES: [u64; 7] = [10, 20, 40, 80, 160, 320, 370];
 
-/// `ERROR_ACCESS_DENIED`: also what a replaced file gives that somebody has open.
+/// `ERROR_ACCESS_DENIED`: also the error of replacing a file that another program has open.
 const ACCESS_DENIED: i32 = 5;
 /// `ERROR_SHARING_VIOLATION`.
 const SHARING_VIOLATION: i32 = 32;
-/// `ERROR_DIR_NOT_EMPTY`: what was removed in it is still there until its holders let go.
+/// `ERROR_DIR_NOT_EMPTY`: removed entries stay until their holders close them.
 const FOLDER_NOT_EMPTY: i32 = 145;
 
 /// A step that is refused while others hold its file.
@@ -55,7 +55,7 @@ pub struct HeldFile {
     pub source: io::Error,
 }
 
-/// Whether an error of a step may mean that somebody holds the file, by its number in the given system.
+/// Whether an error of a step may mean that another program holds the file, by its number in the given system.
 #[must_use]
 pub fn may_be_held(style: PathStyle, step: MoveStep, error: &io::Error) -> bool {
     let held = |code| match code {
@@ -174,12 +174,12 @@ fn here<T>(
     retry((PathStyle::HERE, step, path), take, is_refused, sleep)
 }
 
-/// The one of two names that others may hold: the file that is replaced, else what is moved.
+/// The one of two names that others may hold: the file that is replaced, else the one that is moved.
 fn held_of<'a>(from: &'a Path, to: &'a Path) -> &'a Path {
     if to.symlink_metadata().is_ok() { to } else { from }
 }
 
-/// Whether what has the name cannot be replaced, whoever holds it.
+/// Whether the entry of this name cannot be replaced, held or not.
 fn is_in_the_way(from: &Path, to: &Path) -> bool {
     to.symlink_metadata().is_ok_and(|there| there.is_dir() || there.permissions().readonly())
         || from.symlink_metadata().is_err()
@@ -199,7 +199,7 @@ mod tests {
 
     const PATH: &str = "C:/w/a.txt";
 
-    /// Takes a step that fails as often as told with this number, and says how it ended, how often it was taken and how long it
+    /// Takes a step that fails `failures` times with this number; gives how it ended, how often it was taken and how long it
     /// paused.
     fn tried(
         style: PathStyle,

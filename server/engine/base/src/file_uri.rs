@@ -1,6 +1,6 @@
 //! URIs of files as paths, and paths as URIs in the spelling of the client that they go to.
 //!
-//! Rule: the system is a value, so that what is read and written on Windows is tested on every system. All spellings of one file
+//! Rule: the system is a value, so that the reading and writing of Windows are tested on every system. All spellings of one file
 //! give one path: percent-encoded or not, `c:`, `C:`, `c%3A` or `c|`. A URI that would name something else than its text says
 //! (a device, a stream, another machine's root) names no file.
 
@@ -108,7 +108,7 @@ pub fn of_windows_path(path: &str, drives: DriveSpelling) -> Option<String> {
     for name in names {
         uri.push('/');
         for byte in name.bytes() {
-            // What the names of a path hold without a code, as browsers have it.
+            // The letters of names that need no code, as browsers have it.
             match byte {
                 b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => uri.push(byte.into()),
                 b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b','
@@ -173,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// What clients send on Windows, and the file that it names.
+    /// URIs that clients send on Windows, each with the file that it names.
     const READ: [(&str, Option<&str>); 46] = [
         // VS Code.
         ("file:///c%3A/Users/x/a.rs", Some(r"C:\Users\x\a.rs")),
@@ -310,7 +310,7 @@ mod tests {
             prop_assert_eq!(parsed.as_str(), uri);
         }
 
-        /// No text makes the reading panic, and what is read names a file on a drive or share, without a stream.
+        /// No text makes the reading panic, and a result names a file on a drive or share, without a stream.
         #[test]
         fn what_is_read_is_a_path(rest in "\\PC{0,30}") {
             if let Ok(uri) = Url::parse(&format!("file:///{rest}"))

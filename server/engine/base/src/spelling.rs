@@ -32,16 +32,16 @@ const TICK: Duration = Duration::from_secs(2);
 
 /// The disk's word on names.
 pub trait NameDisk: Debug + Send + Sync {
-    /// The names in a folder, at most so many.
+    /// The names in a folder, at most `limit`.
     ///
     /// # Errors
     /// The system's: it is no folder, or may not be read.
     fn names(&self, folder: &Path, limit: usize) -> io::Result<Vec<OsString>>;
 
-    /// The identity of the entry that a path names, a link not followed; `None` where nothing is.
+    /// The identity of the entry that a path names, a link not followed; `None` for a missing entry.
     fn identity(&self, path: &Path) -> Option<FileId>;
 
-    /// What changes when names of a folder do; `None` where it is no folder.
+    /// A stamp that changes with the names of a folder; `None` where it is no folder.
     fn stamp(&self, folder: &Path) -> Option<FolderStamp>;
 
     /// Whether folders fold that nothing is known of.
@@ -73,7 +73,7 @@ impl NameDisk for MountedDisks {
             let metadata = path.symlink_metadata().ok()?;
             Some(FileId::new_inode(metadata.dev(), metadata.ino()))
         }
-        // Links are followed here; two that lead to one file are told apart by their names.
+        // Links are followed here; two that lead to one file differ by their names.
         #[cfg(not(unix))]
         file_id::get_file_id(path).ok()
     }
@@ -290,7 +290,7 @@ impl Spellings {
     /// Notes a folder that does not fold letters, when none above it does.
     fn note_plain(&self, folder: &AbsPath) {
         let answer = self.asked.lock().folders.get(folder.as_path()).copied().unwrap_or_default();
-        // What a folder says of itself is final; what it inherits is asked again when it changes.
+        // A folder's own answer is final; an inherited one is asked again when it changes.
         let is_final = answer.letters.is_some_and(|letters| letters.inherited.is_none());
         if !is_final || !self.is_plain(folder) {
             return;
@@ -331,7 +331,7 @@ impl Spellings {
         })
     }
 
-    /// What a folder without names of its own is taken for: as the folder it is in, on the same disk.
+    /// The answer for a folder without names of its own: that of the folder it is in, on the same disk.
     fn inherited(&self, folder: &AbsPath, stamp: FolderStamp) -> bool {
         let parent = folder.parent();
         let above = parent.as_ref().and_then(|parent| Some((parent, self.disk.stamp(parent.as_path())?)));

@@ -73,7 +73,7 @@ pub fn check_editor_name(name: &str) -> Result<(), NameRefusal> {
 /// letter. The folder has the names that the editor gave it, be it on a share or with a short name.
 ///
 /// # Errors
-/// [`NameRefusal`] of the path, or of what is below the folder where the path begins with it.
+/// [`NameRefusal`] of the path, or of its names below the folder where the path begins with it.
 pub fn resolve(folder: &str, path: &str) -> Result<String, NameRefusal> {
     let style = PathStyle::Windows;
     let folder = style.names(folder);

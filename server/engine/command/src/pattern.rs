@@ -158,8 +158,7 @@ fn words(text: &str, escape: char) -> Result<Vec<Vec<Piece>>, BadPattern> {
 }
 
 impl CommandPattern {
-    /// A pattern in the language of PowerShell: a backtick does what a backslash does for bash, and an alias is the command that it
-    /// stands for.
+    /// A pattern in the language of PowerShell: a backtick does what a backslash does for bash, and an alias is its command.
     ///
     /// # Errors
     /// [`BadPattern`].

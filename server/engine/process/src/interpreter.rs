@@ -132,7 +132,7 @@ mod tests {
     }
 
     fn bash(variables: &[(&str, &str)], path: &[&str], files: &[&str]) -> Option<String> {
-        found(variables, path, files, ShellSearch::bash)
+        found(variables, path, files, |search| search.bash())
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl Catalogue {
 }
 
 /// Renames a folder whose journal is held. Windows renames no folder with an open file in it, so that the journal is let go
-/// before: whoever opens it in between has the rename refused, and the session stays as it was. Elsewhere it is let go after.
+/// before: a program that opens it in between has the rename refused, and the session stays as it was. Elsewhere it is let go after.
 fn released(
     style: PathStyle,
     held: Option<Arc<dyn DiskFile>>,

@@ -187,7 +187,7 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Of files that exist, two spellings give one path exactly when the disk has one file by both; and what is given back
+    /// Of files that exist, two spellings give one path exactly when the disk has one file by both; and the result
     /// names the same file.
     #[test]
     fn two_spellings_are_one_path_exactly_when_the_disk_has_one_file(

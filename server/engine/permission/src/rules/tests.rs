@@ -128,7 +128,7 @@ fn command_rules_are_reported_in_order_with_those_that_cover_all() {
         (Behavior::Deny, "Bash(description:x)"),
     ]);
     let reported: Vec<_> = rules
-        .command_patterns(Behavior::Deny)
+        .command_patterns(Behavior::Deny, kode_base::command_shell::CommandShell::Bash)
         .map(|(commands, rule)| (matches!(commands, Commands::All), rule.rule.to_string()))
         .collect();
     let expected = [(false, "Bash(rm -rf:*)"), (true, "*sh"), (true, "Bash")];
