@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use kode_engine::base::effort::Effort;
 use kode_engine::base::ids::{AgentId, CallId, CheckpointId, ItemId, SessionId, TurnId};
 use kode_engine::base::mode::Mode;
+use kode_engine::base::paths::Target;
 use kode_engine::journal::lease::SessionWriter;
 use kode_engine::model::{Usage, UsageWindow};
 use kode_engine::permission::PermissionPrompt;
@@ -56,16 +57,12 @@ fn event_body(session: &SessionId, event: Event, names: UriNames<'_>) -> wire::E
         Event::BreakpointChanged { turn, breakpoint, call, model_call, max_model_calls } => {
             turn::step((&turn, breakpoint), call.as_ref(), (model_call, max_model_calls))
         }
-        Event::ItemAdded { item: added } => {
-            wire::Event::ItemAdded(wire::ItemAdded { item: item(added, names) })
-        }
+        Event::ItemAdded { item: added } => item_added(added, names),
         Event::ItemUpdated { item: updated } => item_updated(updated, names),
         Event::TextChunk { item, text } => text_chunk(&item, text),
         Event::ThinkChunk { item, text } => think_chunk(&item, text),
         Event::SideAnswer { ask, text } => side_answer(ask, text),
-        Event::ToolStart { item: started } => {
-            wire::Event::ToolStart(wire::ToolStart { item: item(started, names) })
-        }
+        Event::ToolStart { item: started } => tool_start(started, names),
         Event::ToolProgress { item, call, text } => tool_progress(&item, &call, text),
         Event::ToolEnd { item: ended } => wire::Event::ToolEnd(wire::ToolEnd { item: item(ended, names) }),
         Event::Done { turn, reason, usage: used, duration_ms, model_calls, tool_calls, phases, cost } => {
@@ -116,9 +113,7 @@ fn event_body(session: &SessionId, event: Event, names: UriNames<'_>) -> wire::E
         Event::EditsResolved { outcome } => wire::Event::EditsResolved(review::resolved(outcome, names)),
         Event::CheckpointCreated { checkpoint, turn } => checkpoint_created(&checkpoint, &turn),
         Event::Rewound { item } => wire::Event::Rewound(wire::Rewound { item_id: item_id(&item) }),
-        Event::FileChanged { target, deleted } => {
-            wire::Event::FileChanged(wire::FileChanged { uri: names.uri(&target), deleted })
-        }
+        Event::FileChanged { target, deleted } => file_changed(&target, deleted, names),
         Event::ConfigChanged { files, problems, withheld } => {
             wire::Event::ConfigChanged(rules::changed(&files, problems, &withheld))
         }
@@ -146,6 +141,18 @@ fn event_body(session: &SessionId, event: Event, names: UriNames<'_>) -> wire::E
         }
         Event::Error { message, hint } => wire::Event::Error(wire::ErrorEvent { message, hint }),
     }
+}
+
+fn item_added(added: Item, names: UriNames<'_>) -> wire::Event {
+    wire::Event::ItemAdded(wire::ItemAdded { item: item(added, names) })
+}
+
+fn tool_start(started: Item, names: UriNames<'_>) -> wire::Event {
+    wire::Event::ToolStart(wire::ToolStart { item: item(started, names) })
+}
+
+fn file_changed(target: &Target, deleted: bool, names: UriNames<'_>) -> wire::Event {
+    wire::Event::FileChanged(wire::FileChanged { uri: names.uri(target), deleted })
 }
 
 fn state_changed(state: RunState) -> wire::Event {

@@ -308,9 +308,7 @@ const fn repeating(cmdlet: Cmdlet) -> Cmdlet {
 pub(super) fn find(name: &str, is_windows: bool) -> Option<&'static Cmdlet> {
     let is = |known: &&str| name.eq_ignore_ascii_case(known);
     CMDLETS.iter().find(|cmdlet| {
-        is(&cmdlet.name)
-            || cmdlet.aliases.iter().any(|alias| is(&alias))
-            || is_windows && cmdlet.on_windows.iter().any(|alias| is(&alias))
+        is(&cmdlet.name) || cmdlet.aliases.iter().any(&is) || is_windows && cmdlet.on_windows.iter().any(&is)
     })
 }
 
