@@ -355,9 +355,8 @@ impl<'a> StandIn<'a> {
         self.primary(parent);
         loop {
             let is_static = self.rest().starts_with("::");
-            if !is_static
-                && !(self.rest().starts_with('.') && self.rest()[1..].starts_with(char::is_alphabetic))
-            {
+            let rest = self.rest();
+            if !(is_static || rest.starts_with('.') && rest[1..].starts_with(char::is_alphabetic)) {
                 return;
             }
             self.wrap(first, parent, "MemberExpressionAst");
