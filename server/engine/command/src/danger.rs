@@ -420,3 +420,34 @@ fn starts_with_fetcher(node: &ScriptNode) -> bool {
         ScriptNode::Compound { body, .. } => body.iter().any(|(node, _)| starts_with_fetcher(node)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_of_bash_ends_at_the_root_of_each_system() {
+        for (style, folder, text, expected, is_root) in [
+            (PathStyle::Unix, "/a/b", "..", &["a"][..], false),
+            (PathStyle::Unix, "/a/b", "../../..", &[], true),
+            (PathStyle::Unix, "/a", "./x//y/../z", &["a", "x", "z"], false),
+            (PathStyle::Windows, r"C:\Users\x", "..", &["C:", "Users"], false),
+            (PathStyle::Windows, r"c:\Users\x", "../../..", &["C:"], true),
+            (PathStyle::Windows, r"\\server\share\a", "../..", &[r"\\server\share"], true),
+        ] {
+            let names = names_below(style.names(folder), text);
+            assert_eq!(names, expected, "{folder} {text}");
+            assert_eq!(names.len() == depth_of_root(&names), is_root, "{folder} {text}");
+        }
+    }
+
+    #[test]
+    fn a_disk_is_named_by_its_device_however_the_path_is_written() {
+        for disk in ["/dev/sda", "/dev//nvme0n1", "/etc/../dev/mapper/root", "/./dev/./vda1"] {
+            assert!(is_disk(disk), "{disk}");
+        }
+        for other in ["dev/sda", "/dev", "/dev/null", "/dev/mapper", "/home/dev/sda", "/dev/../sda"] {
+            assert!(!is_disk(other), "{other}");
+        }
+    }
+}

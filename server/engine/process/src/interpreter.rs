@@ -36,16 +36,15 @@ pub(crate) const MISSING_GIT_BASH: &str =
     "install Git for Windows, or name its bash.exe in the variable KODE_LS_BASH";
 
 /// Why no program runs commands of a shell, and the remedy; without a final period.
-pub(crate) const fn missing(shell: CommandShell) -> &'static str {
+pub(crate) fn missing(shell: CommandShell) -> String {
     match shell {
-        CommandShell::Bash if cfg!(windows) => {
-            "no shell was found: install Git for Windows, or name its bash.exe in the variable KODE_LS_BASH"
-        }
+        CommandShell::Bash if cfg!(windows) => format!("no shell was found: {MISSING_GIT_BASH}"),
         CommandShell::Bash => {
             "no shell was found: neither `bash` nor `sh` is in a folder of PATH that the agent may not write in"
+                .to_owned()
         }
         CommandShell::PowerShell => {
-            "no PowerShell was found: install PowerShell 7, or name the program in the variable KODE_LS_POWERSHELL"
+            format!("no PowerShell was found: install PowerShell 7, or name the program in the variable {POWERSHELL}")
         }
     }
 }

@@ -120,8 +120,7 @@ pub fn shell(shell: CommandShell) -> Option<PathBuf> {
 }
 
 /// The PowerShell of this machine: the one that `KODE_LS_POWERSHELL` names; on Windows also `pwsh.exe`, or that of Windows.
-#[must_use]
-pub fn powershell() -> Option<PathBuf> {
+fn powershell() -> Option<PathBuf> {
     searching(&searched(), |search| search.powershell(cfg!(windows)))
 }
 

@@ -82,16 +82,7 @@ pub async fn run(program: &str, arguments: &[&str], limit: Duration) -> Result<(
 ///
 /// # Errors
 /// As [`output_of`].
-pub(super) async fn output_of_call(
-    (program, arguments): (&str, &[&str]),
-    variables: &[(&str, &str)],
-    limit: Duration,
-    max_bytes: usize,
-) -> Result<String, HelperFailure> {
-    output((program, arguments), variables, limit, max_bytes).await
-}
-
-async fn output(
+pub(super) async fn output(
     (program, arguments): (&str, &[&str]),
     variables: &[(&str, &str)],
     limit: Duration,

@@ -13,6 +13,7 @@ use tempfile::{NamedTempFile, TempPath};
 use super::helper;
 use crate::programs;
 use crate::sandbox::Sandbox;
+use kode_base::command_shell::CommandShell;
 use kode_base::powershell::{self, SyntaxReading};
 
 /// The script that runs the command in the file of [`SCRIPT`]: it writes the last folder to the file of [`REPORT`], and its exit
@@ -75,7 +76,7 @@ pub async fn reading(command: &str) -> SyntaxReading {
 
 /// The answer of the script `parse.ps1`.
 async fn parse(command: &str) -> Result<String, String> {
-    let program = programs::powershell().ok_or("PowerShell is not there any more")?;
+    let program = programs::shell(CommandShell::PowerShell).ok_or("PowerShell is not there any more")?;
     let program = program.to_str().ok_or("the path of PowerShell is not text")?;
     if command.len() > MAX_PARSED {
         return Err(format!("it has more than {MAX_PARSED} bytes"));
@@ -83,8 +84,7 @@ async fn parse(command: &str) -> Result<String, String> {
     let arguments = called(PARSE);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let text = STANDARD.encode(command);
-    let answer =
-        helper::output_of_call((program, &arguments), &[(PARSED, &text)], PARSE_TIME, MAX_ANSWER).await;
+    let answer = helper::output((program, &arguments), &[(PARSED, &text)], PARSE_TIME, MAX_ANSWER).await;
     answer.map_err(|failure| format!("its parser {failure}"))
 }
 
