@@ -62,6 +62,10 @@ dist = work / "dist"
 left_out: list[str] = []
 
 
+class LeftOut(Exception):
+    """A test whose program or schemas are absent: it counts neither as passed nor as failed."""
+
+
 def run(*command, code: int | None = 0, **options) -> subprocess.CompletedProcess:
     """Runs a command; an exit code other than `code` is an error; None allows each."""
     options = {"capture_output": True, "text": True, "timeout": 300, **options}
@@ -609,44 +613,46 @@ def test_entries_for_registries_name_archives_of_the_release():
 # -- judges of others ------------------------------------------------------------------------------------------------
 
 
-def found(*names: str) -> bool:
-    """Whether these programs are on the PATH; the last line of the run names those that are not."""
-    absent = [name for name in names if shutil.which(name) is None]
-    left_out.extend(f"{name}: it is not on the PATH" for name in absent)
-    return not absent
+def need(name: str) -> None:
+    """Leaves the test out where this program is not on the PATH."""
+    if shutil.which(name) is None:
+        raise LeftOut(f"{name} is not on the PATH")
 
 
 def test_ruby_reads_the_formula():
+    need("ruby")
     release()
-    if found("ruby"):
-        run("ruby", "-c", dist / "homebrew/kode-ls.rb")
-    if found("rubocop"):
-        # Homebrew names its files and joins its paths in a way of its own; the rest is common Ruby.
-        rules = work / "rubocop.yml"
-        own = ["Layout/LineLength", "Layout/SpaceAroundOperators", "Naming/FileName", "Style/FrozenStringLiteralComment"]
-        lines = ["AllCops: {NewCops: enable, SuggestExtensions: false}", "Style/StringLiterals: {EnforcedStyle: double_quotes}"]
-        rules.write_text("\n".join(lines + [f"{name}: {{Enabled: false}}" for name in own]))
-        run("rubocop", "--config", rules, "--cache", "false", dist / "homebrew/kode-ls.rb")
+    run("ruby", "-c", dist / "homebrew/kode-ls.rb")
+
+
+def test_rubocop_finds_nothing_in_the_formula():
+    need("rubocop")
+    release()
+    # Homebrew names its files and joins its paths in a way of its own; the rest is common Ruby.
+    rules = work / "rubocop.yml"
+    own = ["Layout/LineLength", "Layout/SpaceAroundOperators", "Naming/FileName", "Style/FrozenStringLiteralComment"]
+    lines = ["AllCops: {NewCops: enable, SuggestExtensions: false}", "Style/StringLiterals: {EnforcedStyle: double_quotes}"]
+    rules.write_text("\n".join(lines + [f"{name}: {{Enabled: false}}" for name in own]))
+    run("rubocop", "--config", rules, "--cache", "false", dist / "homebrew/kode-ls.rb")
 
 
 def test_nix_reads_its_expressions():
+    need("nix-instantiate")
     release()
-    if found("nix-instantiate"):
-        for file in [dist / "nix/kode-ls.nix", *sorted((ROOT / "server/packages/nix").glob("*.nix"))]:
-            run("nix-instantiate", "--parse", file)
+    for file in [dist / "nix/kode-ls.nix", *sorted((ROOT / "server/packages/nix").glob("*.nix"))]:
+        run("nix-instantiate", "--parse", file)
 
 
 def test_shellcheck_finds_nothing_in_the_scripts():
-    if found("shellcheck"):
-        run("shellcheck", RELEASE, ROOT / "tests/packages/run")
+    need("shellcheck")
+    run("shellcheck", RELEASE, ROOT / "tests/packages/run")
 
 
 def test_the_schemas_of_the_registries_accept_the_manifests():
-    release()
     folder = os.environ.get("KODE_LS_SCHEMAS")
     if not folder:
-        left_out.append("the schemas of Scoop, winget and the ACP registry: KODE_LS_SCHEMAS names no folder with them")
-        return
+        raise LeftOut("KODE_LS_SCHEMAS names no folder with the schemas of Scoop, winget and the ACP registry")
+    release()
     import jsonschema
     import yaml
 
@@ -663,18 +669,21 @@ def test_the_schemas_of_the_registries_accept_the_manifests():
 def main(parts: list[str]) -> int:
     tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
     tests = [(name, test) for name, test in tests if not parts or any(part in name for part in parts)]
-    failed = 0
+    passed = failed = 0
     for name, test in tests:
         title = name.removeprefix("test_").replace("_", " ")
         try:
             test()
+            passed += 1
             print(f"ok    {title}", flush=True)
+        except LeftOut as reason:
+            left_out.append(f"{title}: {reason}")
         except Exception:
             failed += 1
             print(f"FAIL  {title}\n{traceback.format_exc()}", flush=True)
     for one in left_out:
         print(f"left out: {one}")
-    print(f"{len(tests) - failed} passed, {failed} failed")
+    print(f"{passed} passed, {failed} failed")
     return 1 if failed or not tests else 0
 
 
