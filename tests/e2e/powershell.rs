@@ -167,13 +167,13 @@ fn another_command_is_asked_for_with_its_text_and_a_rule_that_is_kept_and_read_a
 
 #[test]
 fn what_a_rule_denies_or_no_mode_runs_is_refused_whatever_its_alias_and_letter_case() {
-    let commands = ["del a.txt", "REMOVE-ITEM a.txt", "Get-Content .env", "Stop-Computer"];
+    let commands = ["del a.txt", "REMOVE-ITEM a.txt", "cp a.txt b.txt", "Get-Content .env", "Stop-Computer"];
     let script = commands.iter().fold(Script::default(), |script, command| {
         script.when(&format!("^{command}$").replace('.', "[.]"), [powershell(command), say("Done.")])
     });
     let machine = Machine::new(&script, &commands);
     machine.project.write("a.txt", "x").write(".env", "KEY=hush\n");
-    machine.settings(&json!({ "permissions": { "deny": ["PowerShell(Remove-Item:*)"] } }));
+    machine.settings(&json!({ "permissions": { "deny": ["PowerShell(Remove-Item:*)", "Bash(cp:*)"] } }));
     let client = machine.open();
     for mode in ["default", "bypassPermissions"] {
         for command in commands {

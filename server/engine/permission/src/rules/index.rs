@@ -17,6 +17,7 @@ use super::{Behavior, Commands, PlacedRule, RuleSubject, names};
 use kode_base::command_shell::CommandShell;
 use kode_base::path_style::PathStyle;
 use kode_base::paths::{AbsPath, Target};
+use kode_command::CommandPattern;
 
 /// The rules of one behavior. A rule is known by its number in the whole list, where the lowest wins.
 #[derive(Debug)]
@@ -32,7 +33,15 @@ pub(super) struct RuleIndex {
     hosts: Hosts,
     names: HashMap<(&'static str, String), NameRules>,
     all_names: HashMap<&'static str, usize>,
-    commands: HashMap<CommandShell, Vec<usize>>,
+    commands: HashMap<CommandShell, Vec<CommandRule>>,
+}
+
+/// A rule about commands of a shell.
+#[derive(Debug)]
+struct CommandRule {
+    number: usize,
+    /// The commands, in the language of that shell; `None` for all.
+    pattern: Option<CommandPattern>,
 }
 
 #[derive(Debug)]
@@ -79,7 +88,7 @@ impl RuleIndex {
         let tool = placed.rule.tool();
         match placed.rule.specifier() {
             None => self.add_tool(number, tool),
-            Some(Specifier::Command(_)) => self.add_doings(number, tool),
+            Some(Specifier::Command(pattern)) => self.add_commands(number, tool, Some(pattern)),
             Some(Specifier::Path(pattern)) => self.add_path(number, tool, pattern, placed, places),
             Some(Specifier::Domain(pattern)) => self.hosts.add(number, pattern),
             Some(Specifier::Name(pattern)) => self.add_name(number, tool, pattern),
@@ -107,7 +116,26 @@ impl RuleIndex {
         for name in names::family(tool) {
             lowest(self.tools.entry((*name).to_owned()).or_insert(number), number);
         }
+        if self.behavior == Behavior::Deny && CommandShell::of_tool(tool) == Some(CommandShell::Bash) {
+            let of_powershell = CommandShell::PowerShell.tool().to_owned();
+            lowest(self.tools.entry(of_powershell).or_insert(number), number);
+        }
         self.add_doings(number, tool);
+    }
+
+    /// The commands of a shell. A denial or question for commands of bash is one for those of PowerShell, too: it may have been
+    /// written when there was no other shell. A permission is for its own shell alone.
+    fn add_commands(&mut self, number: usize, tool: &str, pattern: Option<&CommandPattern>) {
+        let Some(shell) = CommandShell::of_tool(tool) else { return };
+        self.commands.entry(shell).or_default().push(CommandRule { number, pattern: pattern.cloned() });
+        if shell == CommandShell::Bash && self.behavior != Behavior::Allow {
+            let read = |pattern: &CommandPattern| {
+                CommandPattern::of_powershell(&pattern.to_string()).unwrap_or_else(|_| pattern.clone())
+            };
+            let pattern = pattern.map(read);
+            let of_powershell = self.commands.entry(CommandShell::PowerShell).or_default();
+            of_powershell.push(CommandRule { number, pattern });
+        }
     }
 
     /// The action of a tool.
@@ -120,11 +148,7 @@ impl RuleIndex {
                 }
             }
             "Edit" => lowest(self.writes.all.get_or_insert(number), number),
-            "Bash" | "PowerShell" => {
-                if let Some(shell) = CommandShell::of_tool(tool) {
-                    self.commands.entry(shell).or_default().push(number);
-                }
-            }
+            "Bash" | "PowerShell" => self.add_commands(number, tool, None),
             "WebFetch" => lowest(self.hosts.all.get_or_insert(number), number),
             "Task" | "Skill" | "SlashCommand" => {
                 for kind in self.kinds(tool) {
@@ -278,18 +302,9 @@ impl RuleIndex {
         rules: &'a [PlacedRule],
         shell: CommandShell,
     ) -> impl Iterator<Item = (Commands<'a>, &'a PlacedRule)> {
-        self.commands.get(&shell).into_iter().flatten().filter_map(|number| {
-            let rule = &rules[*number];
-            match rule.rule.specifier() {
-                None => Some((Commands::All, rule)),
-                Some(Specifier::Command(pattern)) => Some((Commands::Pattern(pattern), rule)),
-                Some(
-                    Specifier::Path(_)
-                    | Specifier::Domain(_)
-                    | Specifier::Name(_)
-                    | Specifier::Parameter { .. },
-                ) => None,
-            }
+        self.commands.get(&shell).into_iter().flatten().map(|rule| {
+            let commands = rule.pattern.as_ref().map_or(Commands::All, Commands::Pattern);
+            (commands, &rules[rule.number])
         })
     }
 }

@@ -4,6 +4,8 @@ mod cases;
 mod properties;
 
 use super::*;
+use kode_base::command_shell::CommandShell;
+use kode_command::CommandPattern;
 
 pub(super) fn path(text: &str) -> AbsPath {
     AbsPath::new(text).unwrap()
@@ -128,11 +130,38 @@ fn command_rules_are_reported_in_order_with_those_that_cover_all() {
         (Behavior::Deny, "Bash(description:x)"),
     ]);
     let reported: Vec<_> = rules
-        .command_patterns(Behavior::Deny, kode_base::command_shell::CommandShell::Bash)
+        .command_patterns(Behavior::Deny, CommandShell::Bash)
         .map(|(commands, rule)| (matches!(commands, Commands::All), rule.rule.to_string()))
         .collect();
     let expected = [(false, "Bash(rm -rf:*)"), (true, "*sh"), (true, "Bash")];
     assert_eq!(reported, expected.map(|(is_all, rule)| (is_all, rule.to_owned())));
+}
+
+#[test]
+fn a_denial_or_question_for_bash_is_one_for_powershell_and_a_permission_is_not() {
+    let of_powershell = |text| Some(CommandPattern::of_powershell(text).unwrap());
+    let set = rules(&[
+        (Behavior::Deny, "Bash(rm:*)"),
+        (Behavior::Deny, "PowerShell(Copy-Item:*)"),
+        (Behavior::Ask, "Bash"),
+        (Behavior::Allow, "Bash"),
+        (Behavior::Allow, "PowerShell(git log:*)"),
+    ]);
+    let found = |behavior| -> Vec<Option<CommandPattern>> {
+        let all = set.command_patterns(behavior, CommandShell::PowerShell);
+        all.map(|(commands, _)| match commands {
+            Commands::All => None,
+            Commands::Pattern(pattern) => Some(pattern.clone()),
+        })
+        .collect()
+    };
+    // `rm` is another name of Remove-Item there.
+    assert_eq!(found(Behavior::Deny), [of_powershell("rm:*"), of_powershell("Copy-Item:*")]);
+    assert_eq!(found(Behavior::Ask), [None]);
+    assert_eq!(found(Behavior::Allow), [of_powershell("git log:*")]);
+    assert_eq!(set.command_patterns(Behavior::Deny, CommandShell::Bash).count(), 1);
+    assert!(rules(&[(Behavior::Deny, "Bash")]).removes("PowerShell").is_some());
+    assert!(set.removes("PowerShell").is_none());
 }
 
 #[test]
