@@ -66,6 +66,12 @@ unpack() {
   for package in "$cache"/archives/*.deb; do
     slow dpkg-deb -x "$package" "$prefix/$name"
   done
+  # Some packages put libraries below /lib, which is the same folder as /usr/lib on a system.
+  if [ -d "$prefix/$name/lib" ]; then
+    mkdir -p "$prefix/$name/usr/lib"
+    cp -a "$prefix/$name/lib/." "$prefix/$name/usr/lib/"
+    rm -rf "$prefix/$name/lib"
+  fi
   rm -rf "$cache" "$prefix/$name/usr/share"/{doc,man,locale,lintian}
 }
 
