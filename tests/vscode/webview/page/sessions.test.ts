@@ -434,7 +434,7 @@ test("drafts belong to their sessions", () =>
     }));
 
 test("going back is shown before it is done, done, and taken back", () =>
-    inWorld({ programs: [edit, plain], files: { "a.txt": "one\n" } }, async ({ chat, project }) => {
+    inWorld({ programs: [edit, plain], files: { "a.txt": "one\n" } }, async ({ chat, project, server }) => {
         await answer(chat, "before");
         await chat.say("edit it");
         await chat.page.locator(".permission .primary").click();
@@ -448,12 +448,13 @@ test("going back is shown before it is done, done, and taken back", () =>
         await panel.locator("summary", { hasText: "a.txt" }).click();
         assert.match(await panel.locator(".diff").first().innerText(), /−\s*two[\s\S]*\+\s*one/);
         assert.equal(project.read("a.txt"), "two\n", "nothing was done yet");
+        const done = server.event(({ event }) => event.type === "edits_resolved", "the end of going back");
         await panel.locator(".primary").click();
         await chat.page.waitForFunction(
             () => !document.querySelector(".rows")?.textContent?.includes("It is changed."),
         );
-        // The conversation goes first and the files follow; an act that can be taken back is done.
-        await chat.page.getByText("Take back").waitFor();
+        // The conversation goes first and the files follow.
+        await done;
         assert.equal(project.read("a.txt"), "one\n");
         await chat.page.getByText("Take back").click();
         await chat.page.waitForSelector("text=It is changed.");
