@@ -17,7 +17,7 @@
 # Windows, and zig (a package of PyPI) for Linux.
 #
 # Rule: everything lies in one folder of the cache. Neither the system nor the toolchains of rustup are changed, and
-# root is needed only where apt has no package lists yet.
+# root is needed only to renew the package lists of apt.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd -P)
 . "$here/common.sh"
@@ -50,14 +50,21 @@ packages() {
   slow apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=120 "$@" </dev/null >&2
 }
 
+# renew_lists: renews apt's package lists, once. Old ones name packages that the mirrors no longer have, and an old compiler.
+renewed=
+renew_lists() {
+  [ -z "$renewed" ] && [ "$(id -u)" = 0 ] || return 0
+  packages update || fail 'apt-get update failed (see above)'
+  renewed=yes
+}
+
 # unpack NAME PACKAGE...: fetches these packages, with what they depend on and the system lacks, into the folder NAME.
 unpack() {
   local name=$1 cache=$prefix/.packages package
   shift
-  if [ -z "$(apt-cache --quiet=0 madison "$1" 2>/dev/null)" ]; then
-    [ "$(id -u)" = 0 ] || fail "apt knows no package $1; run apt-get update as root, and this again"
-    packages update || fail 'apt-get update failed (see above)'
-  fi
+  renew_lists
+  [ -n "$(apt-cache --quiet=0 madison "$1" 2>/dev/null)" ] ||
+    fail "apt knows no package $1; run apt-get update as root, and this again"
   rm -rf "$cache" "${prefix:?}/$name"
   mkdir -p "$cache/archives/partial" "$prefix/$name"
   packages -y --no-install-recommends --reinstall --download-only -o "Dir::Cache=$cache" \
@@ -96,18 +103,21 @@ fi
 
 rust=$prefix/rust
 rustc=$rust/usr/bin/rustc
-if ! installed "$rust" 1 || ! "$rustc" --version >/dev/null 2>&1; then
+needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$here/../../Cargo.toml")
+# is_new_enough VERSION: whether the project takes a compiler of this version.
+is_new_enough() { [ "$(printf '%s\n' "$needed" "$1" | sort -V | head -n 1)" = "$needed" ]; }
+compiler_version() { "$rustc" --version 2>/dev/null | awk '{ print $2 }'; }
+if ! installed "$rust" 1 || ! is_new_enough "$(compiler_version)"; then
+  renew_lists
   library=$(apt-cache depends libstd-rust-web-dev 2>/dev/null | awk '/Depends: libstd-rust-web/ { print $2; exit }')
-  if [ -z "$library" ] && [ "$(id -u)" = 0 ]; then
-    packages update || fail 'apt-get update failed (see above)'
-    library=$(apt-cache depends libstd-rust-web-dev 2>/dev/null | awk '/Depends: libstd-rust-web/ { print $2; exit }')
-  fi
   [ -n "$library" ] || fail 'apt knows no package libstd-rust-web-dev: Debian 12 or later with its security suite has it'
   unpack rust rustc-web cargo-web rust-web-clippy libstd-rust-web-dev "$library" rust-web-src
   find_own_libraries "$rust" "$rust"/usr/bin/* "$rust"/usr/lib/x86_64-linux-gnu/*.so*
   # Of the sources, only the library is compiled.
   find "$(readlink -f "$rust/usr/lib/rustlib/src/rust")" -mindepth 1 -maxdepth 1 ! -name library -exec rm -rf {} +
   "$rustc" --version >/dev/null || fail "the compiler in $rust does not run (see above)"
+  is_new_enough "$(compiler_version)" ||
+    fail "Debian's rustc-web is $(compiler_version), and kode-ls needs $needed; run apt-get update as root, and this again"
   echo 1 >"$rust/.complete"
 fi
 version=$("$rustc" --version)
