@@ -174,11 +174,14 @@ pub(crate) fn is_supported() -> bool {
     TargetArch::try_from(std::env::consts::ARCH).is_ok()
 }
 
+/// libc does not name it for musl on ARM.
+const KEXEC_FILE_LOAD: i64 = if cfg!(target_arch = "x86_64") { 320 } else { 294 };
+
 type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 fn refusals(sockets: Sockets, alone: bool) -> Result<SyscallRules, seccompiler::BackendError> {
     let mut rules: SyscallRules = REFUSED.into_iter().map(|call| (call, vec![])).collect();
-    rules.insert(libc::SYS_kexec_file_load, vec![]);
+    rules.insert(KEXEC_FILE_LOAD, vec![]);
     #[cfg(target_arch = "x86_64")]
     rules.extend([libc::SYS_iopl, libc::SYS_ioperm].map(|call| (call, vec![])));
     let of_another = |argument| when(&[(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)]);
