@@ -42,6 +42,7 @@ pub(crate) fn all() -> Vec<Subject> {
             Flat,
             turn_beside_sessions,
         ),
+        subject("at-once", "sessions at work", "a turn in each, at once", &[1, 8, 64], Linear, turns_at_once),
         subject(
             "items",
             "turns in the session",
@@ -177,6 +178,20 @@ fn turn_beside_sessions(count: usize) -> Vec<Duration> {
     let times = repeated(|| time(|| run(&session, "hello")));
     drop(others);
     times
+}
+
+fn turns_at_once(count: usize) -> Vec<Duration> {
+    let project = plain();
+    let client = project.open();
+    let sessions: Vec<Session<'_>> = (0..count).map(|_| client.session()).collect();
+    repeated(|| {
+        time(|| {
+            let turns: Vec<String> = sessions.iter().map(|session| session.prompt("hello")).collect();
+            for (session, turn) in sessions.iter().zip(&turns) {
+                session.wait_done(turn);
+            }
+        })
+    })
 }
 
 fn opened_at_its_end(turns: usize) -> Vec<Duration> {
