@@ -9,7 +9,7 @@ use crate::curve::{Curve, Growth};
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 200.0;
 const IN_A_ROW: usize = 3;
-/// What a chart keeps free for its axes, left, top, right and bottom.
+/// The space around a chart for its axes: left, top, right, bottom.
 const MARGINS: [f64; 4] = [52.0, 34.0, 14.0, 38.0];
 
 /// All curves, in their order.

@@ -17,7 +17,7 @@ use crate::curve::Growth::{Flat, Linear};
 /// Runs that are not counted, and that are.
 const WARM_UP: usize = 2;
 const RUNS: usize = 15;
-/// Of what starts a server for each run.
+/// Runs that start a server each.
 const STARTS: usize = 7;
 /// Keystrokes of a run, each a notification of its own.
 const KEYSTROKES: u32 = 200;

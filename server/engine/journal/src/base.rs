@@ -80,7 +80,7 @@ impl BaseMark {
     /// Marks the first `offset` bytes of a journal.
     ///
     /// # Errors
-    /// What the system says; of kind [`io::ErrorKind::UnexpectedEof`] when there are fewer.
+    /// The error of the system; of kind [`io::ErrorKind::UnexpectedEof`] when there are fewer.
     pub fn of(journal: &Path, offset: u64) -> io::Result<Self> {
         let mut file = File::open(journal)?;
         let len = offset.min(LOOKED_AT);
@@ -109,7 +109,7 @@ pub fn encode(content: &impl Serialize) -> io::Result<Vec<u8>> {
 /// Replaces the base, in one step. `form` names what the content is made by: another build reads its own form alone.
 ///
 /// # Errors
-/// What the system says; the one that was there is left then.
+/// The error of the system; the one that was there is left then.
 pub fn write(path: &Path, form: &str, mark: BaseMark, shelf: u64, content: &[u8]) -> io::Result<()> {
     let len = content.len() as u64;
     let mut header = BaseHeader { form: form.to_owned(), mark, shelf, len, check: 0 };
@@ -157,7 +157,7 @@ pub fn read(path: &Path, form: &str, journal: &Path) -> Result<Option<Base>, Bas
 /// Removes a base, because what it leans on is about to change.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system.
 pub fn remove(path: &Path) -> io::Result<()> {
     match file_moves::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -138,7 +138,7 @@ impl Blobs {
     /// Keeps a content, unless it is kept already. When this returns it survives a power cut.
     ///
     /// # Errors
-    /// What the system says about the folder or the file. The content waits in memory then and is kept by
+    /// The error of the system about the folder or the file. The content waits in memory then and is kept by
     /// [`Blobs::retry`], if not too much waits: until then it can be read, and does not survive this process.
     pub fn put(&self, bytes: &[u8]) -> io::Result<BlobId> {
         let kept = self.put_synced(bytes);
@@ -197,7 +197,7 @@ impl Blobs {
     /// before [`Blobs::sync`] has returned.
     ///
     /// # Errors
-    /// What the system says about the folder or the file.
+    /// The error of the system about the folder or the file.
     pub fn put_unsynced(&self, bytes: &[u8]) -> io::Result<BlobId> {
         let id = BlobId::of(bytes);
         let path = self.path(&id);
@@ -215,7 +215,7 @@ impl Blobs {
     /// Makes blobs survive a power cut.
     ///
     /// # Errors
-    /// What the system says. How many of them are safe is not known then, and all are written again when their contents
+    /// The error of the system. How many of them are safe is not known then, and all are written again when their contents
     /// come again.
     pub fn sync(&self, ids: &[BlobId]) -> io::Result<()> {
         if ids.is_empty() {
@@ -238,7 +238,7 @@ impl Blobs {
     /// Reads a blob.
     ///
     /// # Errors
-    /// What the system says; of kind [`io::ErrorKind::InvalidData`], naming the blob, when it is damaged.
+    /// The error of the system; of kind [`io::ErrorKind::InvalidData`], naming the blob, when it is damaged.
     pub fn get(&self, id: &BlobId) -> io::Result<Vec<u8>> {
         if let Some(bytes) = self.unkept().waiting.get(id) {
             return Ok(bytes.to_vec());
@@ -260,7 +260,7 @@ impl Blobs {
     /// Makes an empty file without a name beside the blobs, readable by this user alone and gone with its handle.
     ///
     /// # Errors
-    /// What the system says about the folder or the file.
+    /// The error of the system about the folder or the file.
     pub fn scratch(&self) -> io::Result<File> {
         self.prepare()?;
         tempfile::tempfile_in(&self.folder)

@@ -354,7 +354,7 @@ pub(crate) fn make_folders(disk: &dyn Disk, folder: &Path) -> io::Result<Vec<Pat
 /// alone can read it. Its folder must be there. For files that can be made again, such as summaries of a journal.
 ///
 /// # Errors
-/// What the system says; the old file stays then.
+/// The error of the system; the old file stays then.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_atomically_on(&RealDisk, path, bytes)
 }

@@ -91,7 +91,7 @@ impl<E: JournalEntry> JournalLines<E> {
     /// The lines of a journal from a byte on, which is the first of a line, to the end it has now.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn open(path: &Path, at: u64) -> io::Result<Self> {
         Self::open_on(&RealDisk, path, at)
     }

@@ -67,7 +67,7 @@ impl Shelf {
     /// The shelf as it was when it had `length` bytes; later data is dropped.
     ///
     /// # Errors
-    /// What the system says; of kind [`io::ErrorKind::InvalidData`] when there is less.
+    /// The error of the system; of kind [`io::ErrorKind::InvalidData`] when there is less.
     pub fn open(path: &Path, length: u64) -> io::Result<Self> {
         if length == 0 {
             return Self::create(path);
@@ -85,7 +85,7 @@ impl Shelf {
     /// Gives its file another name, in place of the file that had it.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn move_to(&self, path: &Path) -> io::Result<()> {
         let mut inner = self.inner.lock();
         if let (Some(_), Some(old)) = (&inner.file, &inner.path) {
@@ -98,7 +98,7 @@ impl Shelf {
     /// Puts something on the shelf.
     ///
     /// # Errors
-    /// What the system says; nothing was put on it then.
+    /// The error of the system; nothing was put on it then.
     pub fn put(&self, bytes: &[u8]) -> io::Result<ShelfSlot> {
         let len = u32::try_from(bytes.len()).map_err(|_| {
             let text = format!("{} bytes are too many to be kept at once: {MAX_BYTES}", bytes.len());
@@ -162,7 +162,7 @@ impl Shelf {
     /// Waits until the disk has its data.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn sync(&self) -> io::Result<()> {
         let file = self.inner.lock().file.as_ref().map(File::try_clone).transpose()?;
         file.map_or(Ok(()), |file| file.sync_data())

@@ -118,7 +118,7 @@ impl Journal {
     /// Opens a journal, making it and its folder when missing. A stump at its end is cut before the first append.
     ///
     /// # Errors
-    /// What the system says about the folder or the file; of kind [`io::ErrorKind::ResourceBusy`] when another process
+    /// The error of the system about the folder or the file; of kind [`io::ErrorKind::ResourceBusy`] when another process
     /// writes this journal.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::open_on(disk::real(), path, None)
@@ -207,7 +207,7 @@ impl Journal {
     /// The bytes of the journal, all of which are whole lines.
     ///
     /// # Errors
-    /// What the system says when records wait to be written and still cannot be.
+    /// The error of the system when records wait to be written and still cannot be.
     pub fn whole_length(&self) -> io::Result<u64> {
         let mut writer = self.shared.writer.lock();
         writer.end.flush()?;

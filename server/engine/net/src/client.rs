@@ -62,7 +62,7 @@ pub trait Lookup: Send + Sync + 'static {
     /// The addresses of a host name.
     ///
     /// # Errors
-    /// What the system says if none exist.
+    /// The error of the system if none exist.
     fn addresses(&self, host: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 }
 

@@ -87,7 +87,7 @@ impl JournalEnd {
     /// Opens and locks the file; with [`OpenMode::Create`] it and its folder are made when missing.
     ///
     /// # Errors
-    /// What the system says; of kind [`io::ErrorKind::ResourceBusy`] when another process has it.
+    /// The error of the system; of kind [`io::ErrorKind::ResourceBusy`] when another process has it.
     pub(super) fn open(disk: Arc<dyn Disk>, path: &Path, how: OpenMode) -> io::Result<Self> {
         let mut folders = match path.parent() {
             Some(folder) if how == OpenMode::Create => make_folders(&*disk, folder)?,
@@ -226,7 +226,7 @@ impl JournalEnd {
     /// where it was gone.
     ///
     /// # Errors
-    /// What the system says; the lines go to the old handle until the file can be written again.
+    /// The error of the system; the lines go to the old handle until the file can be written again.
     pub(super) fn restore(&mut self) -> io::Result<bool> {
         match self.disk.open(&self.path, OpenMode::Read) {
             Ok(_) => return Ok(false),
