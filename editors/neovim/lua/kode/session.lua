@@ -30,6 +30,10 @@
 ---@field last? string The newest call's title.
 ---@field running_call? kode.ToolCall Its call that runs now.
 
+--- The tools that run commands.
+---@type table<string, true>
+local shells = { Bash = true, PowerShell = true }
+
 ---@class kode.Session
 ---@field id kode.SessionId
 ---@field title string
@@ -70,10 +74,6 @@
 ---@field private agents table<kode.AgentId, kode.CallId>
 ---@field private listeners table<integer, fun(change: kode.Change)>
 ---@field private next_listener integer
---- The tools that run commands.
----@type table<string, true>
-local shells = { Bash = true, PowerShell = true }
-
 local Session = {}
 Session.__index = Session
 
