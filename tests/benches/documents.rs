@@ -16,10 +16,10 @@
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
-use std::time::Duration;
 
+use kode_e2e::keyboard::{KEYSTROKES, Keyboard, open_large};
 use kode_e2e::measure::{Spread, by_turns, figure, heading, row, time};
-use kode_e2e::{Client, Project, Script, Session, Typing, call, frame, say};
+use kode_e2e::{Client, Project, Script, Session, call, say};
 use serde_json::{Value, json};
 
 /// With its line break.
@@ -31,7 +31,6 @@ const HUNKS: usize = 1_000;
 const DISTANCE: usize = 10;
 /// Lines of a file of 500 MB.
 const WINDOW_LINES: usize = 5_000_000;
-const KEYSTROKES: u32 = 500;
 const WARM_UP: usize = 2;
 const RUNS: usize = 15;
 
@@ -85,7 +84,7 @@ fn typing() {
     )
     .map(|times| Spread::of(times, KEYSTROKES));
 
-    let typed = 1_000 + followed.typed.get() - 1;
+    let typed = 1_000 + followed.typed() - 1;
     assert_eq!(list(&session)["files"][0]["version"], typed, "the ledger is where the document is");
 
     heading("keystroke (`didChange`), over the wire");
@@ -95,19 +94,6 @@ fn typing() {
     row("in 100 MB, until the ledger has taken it in", &taken_in, "");
     figure("ratio", alone.median / floor.median, "", "");
     figure("ratio, followed by a ledger", shown.median / floor.median, "", "");
-}
-
-/// Opens a document that is larger than a message may be: its second half is pasted.
-fn open_large(client: &Client, uri: &str, text: &str) {
-    let (first, second) = text.split_at(text.len() / 2);
-    client.editor.open(uri, first);
-    client.editor.type_text(uri, &Typing::at(u16::MAX, second));
-    client.call("textDocument/hover", hover(uri));
-}
-
-/// A request that is answered when all before it has been taken.
-fn hover(uri: &str) -> Value {
-    json!({ "textDocument": { "uri": uri }, "position": { "line": 0, "character": 0 } })
 }
 
 fn hunks() {
@@ -217,47 +203,4 @@ fn peak(client: &Client) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<f64>().ok());
     kib.unwrap_or_else(|| panic!("{path} names no VmHWM")) * 1024.0
-}
-
-/// Types into a document, past the editor, which would check all of it for each key.
-struct Keyboard<'a> {
-    client: &'a Client,
-    uri: String,
-    lines: usize,
-    typed: std::cell::Cell<u32>,
-}
-
-impl<'a> Keyboard<'a> {
-    fn new(client: &'a Client, uri: &str, lines: usize) -> Self {
-        Self { client, uri: uri.to_owned(), lines, typed: std::cell::Cell::new(0) }
-    }
-
-    /// Types, and waits until the document has it.
-    fn type_some(&self) -> Duration {
-        self.type_and(|| drop(self.client.call("textDocument/hover", hover(&self.uri))))
-    }
-
-    /// Types at one place, another one each time, and does what waits for it.
-    fn type_and(&self, wait: impl FnOnce()) -> Duration {
-        let first = self.typed.get();
-        self.typed.set(first + KEYSTROKES);
-        let line = 2 + (first as usize).wrapping_mul(7_919) % (self.lines - 1);
-        let mut frames = Vec::new();
-        for key in 0..KEYSTROKES {
-            let at = json!({ "line": line, "character": key });
-            // Versions of the editor's own edits come before.
-            let version = 1_000 + first + key;
-            let letter = char::from(b'a' + u8::try_from(key % 26).unwrap_or_default());
-            let params = json!({
-                "textDocument": { "uri": self.uri, "version": version },
-                "contentChanges": [{ "range": { "start": at, "end": at }, "text": letter }],
-            });
-            let message = json!({ "jsonrpc": "2.0", "method": "textDocument/didChange", "params": params });
-            frames.extend(frame(message.to_string().as_bytes()));
-        }
-        time(|| {
-            self.client.send_bytes(frames);
-            wait();
-        })
-    }
 }

@@ -14,6 +14,7 @@ mod connection;
 pub mod distortion;
 mod editor;
 pub mod history;
+pub mod keyboard;
 pub mod measure;
 mod model;
 mod position;

@@ -7,8 +7,9 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use kode_e2e::history::{History, Length};
+use kode_e2e::keyboard::{KEYSTROKES, Keyboard, open_large};
 use kode_e2e::measure::{by_turns, time};
-use kode_e2e::{Client, Project, Script, Session, Typing, call, frame, say};
+use kode_e2e::{Client, Project, Script, Session, call, say};
 use serde_json::{Value, json};
 
 use crate::Subject;
@@ -19,8 +20,6 @@ const WARM_UP: usize = 2;
 const RUNS: usize = 15;
 /// Runs that start a server each.
 const STARTS: usize = 7;
-/// Keystrokes of a run, each a notification of its own.
-const KEYSTROKES: u32 = 200;
 /// Files of one folder.
 const IN_A_FOLDER: usize = 100;
 /// A line of a large document, with its line break.
@@ -215,44 +214,16 @@ fn opened_at_its_end(turns: usize) -> Vec<Duration> {
 
 // -- documents -------------------------------------------------------------------------------------------------------
 
-/// A request that is answered when all before it has been taken.
-fn hover(client: &Client, uri: &str) {
-    let at = json!({ "line": 0, "character": 0 });
-    client.call("textDocument/hover", json!({ "textDocument": { "uri": uri }, "position": at }));
-}
-
-/// The keys of one run as bytes, typed into one line, with the versions after `first`.
-fn keys(uri: &str, line: usize, first: u32) -> Vec<u8> {
-    let mut frames = Vec::new();
-    for key in 0..KEYSTROKES {
-        let at = json!({ "line": line, "character": key });
-        let letter = char::from(b'a' + u8::try_from(key % 26).unwrap_or_default());
-        let params = json!({
-            "textDocument": { "uri": uri, "version": 1_000 + first + key },
-            "contentChanges": [{ "range": { "start": at, "end": at }, "text": letter }],
-        });
-        let message = json!({ "jsonrpc": "2.0", "method": "textDocument/didChange", "params": params });
-        frames.extend(frame(message.to_string().as_bytes()));
-    }
-    frames
-}
-
-/// A keystroke of many: each run without the time of what waits for it.
-fn typed(client: &Client, uri: &str, line: usize, wait: &dyn Fn()) -> Vec<Duration> {
-    let mut first = 0;
+/// A keystroke of many: each run without the time of the wait itself.
+fn typed(keyboard: &Keyboard<'_>, wait: &dyn Fn()) -> Vec<Duration> {
     repeated(|| {
-        let frames = keys(uri, line, first);
-        first += KEYSTROKES;
         let waiting = time(wait);
-        let all = time(|| {
-            client.send_bytes(frames);
-            wait();
-        });
+        let all = keyboard.type_and(wait);
         (all.saturating_sub(waiting) / KEYSTROKES).max(Duration::from_nanos(1))
     })
 }
 
-/// A file with a hunk in every second line, in the review of a session.
+/// A file with a hunk in every tenth line, in the review of a session.
 fn with_hunks(
     count: usize,
     measure: impl FnOnce(&Client, &Session<'_>, &str) -> Vec<Duration>,
@@ -285,7 +256,9 @@ fn edits(session: &Session<'_>) -> Value {
 }
 
 fn keystroke_among_hunks(count: usize) -> Vec<Duration> {
-    with_hunks(count, |client, session, uri| typed(client, uri, count * 5 + 2, &|| drop(edits(session))))
+    with_hunks(count, |client, session, uri| {
+        typed(&Keyboard::new(client, uri, count * 10), &|| drop(edits(session)))
+    })
 }
 
 fn listed_hunks(count: usize) -> Vec<Duration> {
@@ -298,9 +271,12 @@ fn keystroke_among_documents(count: usize) -> Vec<Duration> {
     for number in 0..count {
         client.editor.open(&project.uri(&format!("{number}.txt")), "first\nsecond\nthird\n");
     }
-    let uri = project.uri("0.txt");
-    hover(&client, &uri);
-    typed(&client, &uri, 1, &|| hover(&client, &uri))
+    keys(&Keyboard::new(&client, &project.uri("0.txt"), 3))
+}
+
+/// A keystroke of many, until the document has it.
+fn keys(keyboard: &Keyboard<'_>) -> Vec<Duration> {
+    repeated(|| keyboard.type_some() / KEYSTROKES)
 }
 
 fn keystroke_in_lines(lines: usize) -> Vec<Duration> {
@@ -308,12 +284,8 @@ fn keystroke_in_lines(lines: usize) -> Vec<Duration> {
     let client = project.open();
     let uri = project.uri("large.txt");
     let text = format!("{}\n", "x".repeat(LINE_BYTES - 1)).repeat(lines);
-    // A message has a largest size: the second half is pasted.
-    let (start, end) = text.split_at(text.len() / 2);
-    client.editor.open(&uri, start);
-    client.editor.type_text(&uri, &Typing::at(u16::MAX, end));
-    hover(&client, &uri);
-    typed(&client, &uri, lines / 2, &|| hover(&client, &uri))
+    open_large(&client, &uri, &text);
+    keys(&Keyboard::new(&client, &uri, lines))
 }
 
 // -- rules and extensions --------------------------------------------------------------------------------------------
