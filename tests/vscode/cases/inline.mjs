@@ -22,9 +22,13 @@ async function selected(workbench, first, last) {
     return window;
 }
 
-// The editor now and then shows a thread twice, when it is made while the editor collects the threads of the file.
+// The editor now and then shows a thread twice, when it is made while the editor collects the threads of the file:
+// as two widgets, or as one widget with two inputs.
 const widgets = (window) => window.page.locator(".review-widget:visible");
 const widget = (window) => widgets(window).first();
+
+/** The button that opens the input for a further prompt. */
+const furtherPrompt = (window) => widget(window).locator(".review-thread-reply-button").first();
 
 /** The input that has the focus, in whichever widget. */
 const focusedInput = (window) => widgets(window).locator(".comment-form .monaco-editor.focused");
@@ -55,7 +59,7 @@ test("a change is asked for at the selection, drawn in place, refined by a furth
     await eventually("it is marked in the text", async () => (await marked(window)) > 0);
     await window.shot("inline-changed");
 
-    await widget(window).locator(".review-thread-reply-button").click();
+    await furtherPrompt(window).click();
     await focusedInput(window).waitFor();
     await window.page.keyboard.type("refine the place");
     await window.page.keyboard.press("Control+Enter");
@@ -81,7 +85,7 @@ test("Escape in the input undoes all of it, and one that was never used is close
     await ask(window, "change a place");
     await widget(window).getByText("Changed by Kode").waitFor();
     assert.equal(await window.buffer("a.txt"), LINES.replace("two", "TWO"));
-    await widget(window).locator(".review-thread-reply-button").click();
+    await furtherPrompt(window).click();
     await focusedInput(window).waitFor();
     await window.page.keyboard.press("Escape");
     await closed(window);
