@@ -115,7 +115,7 @@ fn indexed(project: &Project, folder: &Path) {
         by_turns(1, RUNS / 3, [&mut || floor(folder), &mut || in_new_server(project, &|| {})]);
     let (floor, ours) = (Spread::of(floor, 1), Spread::of(ours, 1));
     row("readdir + stat", &floor, "");
-    row("first list of a server, cold, by the index", &ours, "100 ms");
+    row("first list of a server, cold, by the index", &ours, "60 ms");
     figure("ratio", ours.median / floor.median, "", "");
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::index::IndexEntry;
+use super::index::{IndexEntry, ListedEntry};
 use super::remove::{empty, hold, trash};
 use super::size::SessionSize;
 use super::sweep::{MIN_AGE, SweepReport, is_older, needless, old_files, remove, remove_stumps};
@@ -149,7 +149,10 @@ impl Catalogue {
             let mut known = self.known();
             let folder = known.entry(workspace.to_path_buf()).or_default();
             folder.look(workspace);
-            folder.entries().map(|(name, entry)| (name.clone(), entry.clone())).collect()
+            let parsed = |(name, entry): (&String, &ListedEntry)| {
+                (name.clone(), entry.parsed(&workspace.join(name).join(JOURNAL)))
+            };
+            folder.entries().map(parsed).collect()
         };
         for (name, entry) in entries {
             let folder = workspace.join(&name);

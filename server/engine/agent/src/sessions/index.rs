@@ -1,7 +1,8 @@
 //! The index of stored sessions: one file beside each journal, and one for all sessions of a workspace.
 //!
 //! Rule: an entry is valid while length and time of its journal are the same. Where a journal has only
-//! grown, reading continues at its end; any other change makes it read again. Unreadable index files are rebuilt.
+//! grown, reading continues at its end; any other change makes it read again. Unreadable index files are rebuilt. Of the
+//! file for all sessions a list parses what it sorts by, and the rest of an entry only for the page that is asked for.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -11,7 +12,8 @@ use std::time::UNIX_EPOCH;
 
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::digest::{FOLDED_AT_ONCE, ReadDepth, SessionDigest};
@@ -20,8 +22,11 @@ use crate::sessions::JOURNAL;
 use kode_base::file_moves;
 use kode_journal::disk::TEMPORARY_PREFIX;
 
-/// Version of both files; others are not read.
-const VERSION: u32 = 2;
+/// Version of the file beside a journal; others are not read.
+const SUMMARY_VERSION: u32 = 2;
+
+/// Version of the file for all sessions; others are not read.
+const INDEX_VERSION: u32 = 3;
 
 /// The file beside a journal.
 const SUMMARY: &str = "summary.json";
@@ -40,6 +45,26 @@ const MAX_SUMMARY_BYTES: u64 = 1 << 20;
 
 /// The number of bytes before the end of the last read that identify the journal.
 const CHECKED: u64 = 256;
+
+/// The entry of a session in the list.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ListedEntry {
+    seen: JournalStamp,
+    /// [`IndexEntry::updated`].
+    pub(super) updated: Timestamp,
+    pub(super) archived: bool,
+    pub(super) has_gap: bool,
+    entry: EntryText,
+}
+
+/// The entry of a session, parsed or as it was read.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum EntryText {
+    Parsed(Box<IndexEntry>),
+    Read(Box<RawValue>),
+}
 
 /// The entry of a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -78,7 +103,7 @@ struct StoredIndex<T> {
 /// The known sessions of a workspace.
 #[derive(Debug, Default)]
 pub(super) struct IndexedFolder {
-    entries: HashMap<String, IndexEntry>,
+    entries: HashMap<String, ListedEntry>,
     /// Whether the index was looked for.
     is_read: bool,
     /// Entries that the index on the disk does not have.
@@ -88,20 +113,23 @@ pub(super) struct IndexedFolder {
 impl IndexedFolder {
     /// Reads the metadata of all sessions in the folder, and the changed journals.
     pub(super) fn look(&mut self, folder: &Path) {
-        if !self.is_read {
+        let stamped = if self.is_read {
+            stamps(folder)
+        } else {
             self.is_read = true;
-            self.entries = read_index(folder).unwrap_or_default();
-        }
-        let mut entries = HashMap::with_capacity(self.entries.len());
-        for name in session_names(folder) {
-            let journal = journal_of(folder, &name);
+            let (entries, stamped) = beside(|| read_index(folder), || stamps(folder));
+            self.entries = entries.unwrap_or_default();
+            stamped
+        };
+        let mut entries = HashMap::with_capacity(stamped.len());
+        for (name, seen) in stamped {
             let known = self.entries.remove(&name);
-            let seen = JournalStamp::of(&journal);
             let entry = match (known, seen) {
-                (Some(known), Ok(seen)) if known.is_of(seen) && !known.digest.has_gap => known,
+                (Some(known), Ok(seen)) if known.seen == seen && !known.has_gap => known,
                 (known, seen) => {
                     self.unwritten += 1;
-                    look_again(&journal, known, seen)
+                    let known = known.and_then(ListedEntry::into_parsed);
+                    look_again(&journal_of(folder, &name), known, seen).into()
                 }
             };
             entries.insert(name, entry);
@@ -109,7 +137,7 @@ impl IndexedFolder {
         self.unwritten += self.entries.len();
         self.entries = entries;
         if self.unwritten >= WRITTEN_FROM {
-            let index = StoredIndex { version: VERSION, sessions: &self.entries };
+            let index = StoredIndex { version: INDEX_VERSION, sessions: &self.entries };
             match write(&folder.join(INDEX), &index) {
                 Ok(()) => self.unwritten = 0,
                 Err(error) => tracing::debug!(%error, "the index of sessions was not written"),
@@ -118,13 +146,52 @@ impl IndexedFolder {
     }
 
     /// The entries, by the names of the sessions' folders.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (&String, &IndexEntry)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (&String, &ListedEntry)> {
         self.entries.iter()
     }
 
     /// Forgets a session.
     pub(super) fn forget(&mut self, name: &str) {
         self.entries.remove(name);
+    }
+}
+
+impl ListedEntry {
+    /// All of it. `journal` is read where the index says nothing that can be parsed.
+    pub(super) fn parsed(&self, journal: &Path) -> IndexEntry {
+        let parsed = match &self.entry {
+            EntryText::Parsed(entry) => return IndexEntry::clone(entry),
+            EntryText::Read(text) => serde_json::from_str(text.get()),
+        };
+        parsed.unwrap_or_else(|error| {
+            tracing::debug!(%error, path = %journal.display(), "an entry of the index of sessions is damaged");
+            look_again(journal, None, JournalStamp::of(journal))
+        })
+    }
+
+    fn into_parsed(self) -> Option<IndexEntry> {
+        match self.entry {
+            EntryText::Parsed(entry) => Some(*entry),
+            EntryText::Read(text) => serde_json::from_str(text.get()).ok(),
+        }
+    }
+}
+
+impl From<IndexEntry> for ListedEntry {
+    fn from(entry: IndexEntry) -> Self {
+        Self {
+            seen: entry.seen,
+            updated: entry.updated(),
+            archived: entry.digest.archived,
+            has_gap: entry.digest.has_gap,
+            entry: EntryText::Parsed(Box::new(entry)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for EntryText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::deserialize(deserializer).map(Self::Read)
     }
 }
 
@@ -177,6 +244,26 @@ impl JournalStamp {
     }
 }
 
+/// The sessions of a folder, each with the metadata of its journal.
+fn stamps(folder: &Path) -> Vec<(String, io::Result<JournalStamp>)> {
+    let stamped = |name: String| {
+        let seen = JournalStamp::of(&journal_of(folder, &name));
+        (name, seen)
+    };
+    session_names(folder).map(stamped).collect()
+}
+
+/// The results of both, worked out at the same time where the system has a thread for it.
+fn beside<A: Send, B>(first: impl FnOnce() -> A + Send + Copy, second: impl FnOnce() -> B) -> (A, B) {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("kode-index".to_owned()).spawn_scoped(scope, first);
+        let second = second();
+        // A thread that was not started, or that panicked, is replaced by this one.
+        let first = thread.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(first);
+        (first, second)
+    })
+}
+
 /// Finds out about a session whose entry is missing, old or not of the whole journal.
 fn look_again(journal: &Path, known: Option<IndexEntry>, seen: io::Result<JournalStamp>) -> IndexEntry {
     let unread = JournalStamp { length: 0, modified: 0 };
@@ -223,7 +310,7 @@ pub(super) fn refresh(journal: &Path) -> Option<SessionDigest> {
             return None;
         }
     };
-    if let Err(error) = write(&summary_of(journal), &StoredDigest { version: VERSION, entry: &entry }) {
+    if let Err(error) = write(&summary_of(journal), &StoredDigest { version: SUMMARY_VERSION, entry: &entry }) {
         tracing::debug!(%error, path = %journal.display(), "the summary of a session was not written");
     }
     Some(entry.digest)
@@ -241,12 +328,12 @@ fn check(file: &mut File, end: u64) -> io::Result<String> {
 fn read_summary(journal: &Path) -> Option<IndexEntry> {
     let StoredDigest { version, entry } =
         read_json::<StoredDigest<IndexEntry>>(&summary_of(journal), MAX_SUMMARY_BYTES)?;
-    (version == VERSION).then_some(entry)
+    (version == SUMMARY_VERSION).then_some(entry)
 }
 
-fn read_index(folder: &Path) -> Option<HashMap<String, IndexEntry>> {
+fn read_index(folder: &Path) -> Option<HashMap<String, ListedEntry>> {
     let StoredIndex { version, sessions } = read_json(&folder.join(INDEX), MAX_INDEX_BYTES)?;
-    (version == VERSION).then_some(sessions)
+    (version == INDEX_VERSION).then_some(sessions)
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path, limit: u64) -> Option<T> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::index::IndexEntry;
+use super::index::{IndexEntry, ListedEntry};
 use super::locks::LockTable;
 use super::size::{SessionSize, bytes_in};
 use super::{Catalogue, WorkspaceFilter};
@@ -207,13 +207,13 @@ impl Catalogue {
         let all =
             all.flat_map(|(path, folder)| folder.entries().map(move |(name, entry)| (path, name, entry)));
         let mut has_gaps = false;
-        let mut listed: Vec<(Reverse<Timestamp>, &String, &PathBuf, &IndexEntry)> = Vec::new();
+        let mut listed: Vec<(Reverse<Timestamp>, &String, &PathBuf, &ListedEntry)> = Vec::new();
         for (path, name, entry) in all {
-            has_gaps |= entry.digest.has_gap;
-            if !query.archived.is_listed(entry.digest.archived) {
+            has_gaps |= entry.has_gap;
+            if !query.archived.is_listed(entry.archived) {
                 continue;
             }
-            let key = (Reverse(entry.updated()), name);
+            let key = (Reverse(entry.updated), name);
             if after.is_none_or(|after| key > (after.updated, &after.id)) {
                 listed.push((key.0, key.1, path, entry));
             }
@@ -225,10 +225,10 @@ impl Catalogue {
         let more = listed.len() > limit;
         listed.truncate(limit);
         listed.sort_unstable_by_key(|(updated, name, ..)| (*updated, *name));
-        let copied = listed.into_iter().map(|(updated, name, path, entry)| StoredFolder {
-            place: ListPosition { updated, id: name.clone() },
-            folder: path.join(name),
-            entry: entry.clone(),
+        let copied = listed.into_iter().map(|(updated, name, path, entry)| {
+            let folder = path.join(name);
+            let entry = entry.parsed(&folder.join(JOURNAL));
+            StoredFolder { place: ListPosition { updated, id: name.clone() }, folder, entry }
         });
         let page: Vec<StoredFolder> = copied.collect();
         let next = page.last().filter(|_| more).map(|last| last.place.cursor());
