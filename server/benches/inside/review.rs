@@ -79,7 +79,7 @@ fn measure(hunks: usize) -> Vec<Measured> {
         ("rope", per_key(bare), ""),
         ("keystroke between hunks, taken in", per_key(typed), "100 µs"),
         ("one of many equal keys between hunks, taken in", per_key(typed_equal), "100 µs"),
-        ("keystroke within a hunk, taken in", per_key(amended), "100 µs"),
+        ("keystroke within a hunk, taken in", per_key(amended), "60 µs"),
         ("floor of a list (the hunks' lines cut out)", once(cut), ""),
         ("Ledger::review", once(list), ""),
         ("Ledger::news of undone hunks", once(news), ""),

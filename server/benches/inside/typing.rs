@@ -64,7 +64,7 @@ pub(crate) fn run() {
     row("Documents::change", &alone, "");
     row("Documents::change, followed by a ledger", &shown, "");
     row("the ledger takes it in, on its own thread", &taken_in, "");
-    figure("ratio", alone.median / bare.median, "", "3");
+    figure("ratio", alone.median / bare.median, "", "");
     figure("ratio to the rope that keeps the text before", alone.median / kept.median, "", "3");
     figure("ratio, followed by a ledger", shown.median / bare.median, "", "3");
     figure("ratio of the ledger", taken_in.median / bare.median, "", "");

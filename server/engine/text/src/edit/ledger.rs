@@ -13,10 +13,10 @@ mod tests;
 mod view;
 mod whole;
 
-use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use ropey::Rope;
 use serde::{Deserialize, Serialize};
@@ -77,6 +77,9 @@ struct TrackedText {
     weave: Weave,
     /// The hunks of the weave's layers that have not become part of the text.
     hunks: Vec<HunkId>,
+    /// These by their layers, once asked for: each keystroke within a hunk asks.
+    #[serde(skip)]
+    by_layer: OnceLock<HashMap<LayerId, HunkId>>,
 }
 
 /// The outcome of the hunks of one resolution.
@@ -250,17 +253,16 @@ impl Ledger {
         edits: &[TextEdit],
     ) -> (Vec<TextEdit>, Vec<(HunkId, HunkState)>) {
         let Some(tracked) = self.files.get(target) else { return (Vec::new(), Vec::new()) };
-        // Most keystrokes touch no hunk.
-        let by_layer = LazyCell::new(|| tracked.by_layer(&self.hunks));
+        let of_layer = |layer: LayerId| tracked.by_layer(&self.hunks).get(&layer);
         // A user who types a refused change owns it: it does not become the agent's.
         let may_switch = |layer| {
-            let hunk = by_layer.get(&layer).and_then(|id| self.hunks.get(*id));
+            let hunk = of_layer(layer).and_then(|id| self.hunks.get(id));
             hunk.is_some_and(|hunk| hunk.was_made || hunk.state == HunkState::Proposed)
         };
         let (typed, switched) = tracked.weave.distinguish(&tracked.text, edits, &may_switch);
         let moves = switched.into_iter().filter_map(|(layer, active)| {
             let state = if active { HunkState::Applied } else { HunkState::Undone };
-            Some(((*by_layer.get(&layer)?).clone(), state))
+            Some((of_layer(layer)?.clone(), state))
         });
         (typed, moves.collect())
     }
@@ -329,7 +331,8 @@ impl Ledger {
     fn track(&mut self, target: Target, text: Rope) {
         let weave = Weave::new(text.len_bytes());
         self.forget(&target);
-        self.files.insert(target, TrackedText { text, weave, hunks: Vec::new() });
+        let (hunks, by_layer) = (Vec::new(), OnceLock::new());
+        self.files.insert(target, TrackedText { text, weave, hunks, by_layer });
     }
 
     fn forget(&mut self, target: &Target) {
@@ -351,7 +354,7 @@ impl Ledger {
         for NewHunk { id, edits } in hunks.iter().rev() {
             // A proposal that was accepted comes back under its name.
             if let Some(old) = self.hunks.remove(id).filter(|old| old.target == *target) {
-                tracked.hunks.retain(|known| known != id);
+                tracked.remove(std::slice::from_ref(id));
                 tracked.weave.retire(&[old.layer]);
             }
             let layer = tracked.weave.add_layer(&tracked.text, edits, is_made);
@@ -361,6 +364,7 @@ impl Ledger {
             let edits: Vec<TextEdit> = hunks.into_iter().flat_map(|hunk| hunk.edits).collect();
             edit_rope(&mut tracked.text, &edits);
         }
+        tracked.by_layer.take();
         let survey = tracked.weave.survey();
         for (id, layer) in added.into_iter().rev() {
             let place = survey.place(&tracked.text, layer);
@@ -420,14 +424,14 @@ impl Ledger {
                 ids.iter().filter_map(|id| hunks.remove(id)).map(|hunk| hunk.layer).collect();
             if !layers.is_empty() {
                 tracked.weave.retire(&layers);
-                tracked.hunks.retain(|id| !ids.contains(id));
+                tracked.remove(ids);
             }
         }
         let Some(tracked) = self.files.get_mut(target) else { return };
         let layers: Vec<LayerId> =
             ids.iter().filter_map(|id| self.hunks.remove(id)).map(|hunk| hunk.layer).collect();
         tracked.weave.retire(&layers);
-        tracked.hunks.retain(|id| !ids.contains(id));
+        tracked.remove(ids);
     }
 
     fn note_resolution(

@@ -78,7 +78,7 @@ impl Ledger {
         let (survey, by_layer) = (tracked.weave.survey(), tracked.by_layer(&self.hunks));
         let mut known = HashSet::new();
         for (id, state) in waiting {
-            let moves = self.closure(&survey, &by_layer, id.clone(), state);
+            let moves = self.closure(&survey, by_layer, id.clone(), state);
             let touches_users = |hunk: &LedgerHunk| {
                 hunk.state.is_in_text() != state.is_in_text() && survey.is_amended(hunk.layer)
             };
@@ -95,7 +95,7 @@ impl Ledger {
     fn closure(
         &self,
         survey: &WeaveSurvey<'_>,
-        by_layer: &HashMap<LayerId, &HunkId>,
+        by_layer: &HashMap<LayerId, HunkId>,
         root: HunkId,
         state: HunkState,
     ) -> Vec<HunkId> {
@@ -112,9 +112,7 @@ impl Ledger {
                     true => survey.supports(hunk.layer),
                     false => survey.dependents(hunk.layer),
                 };
-                waiting.extend(
-                    others.into_iter().filter_map(|layer| by_layer.get(&layer)).map(|id| (*id).clone()),
-                );
+                waiting.extend(others.iter().filter_map(|layer| by_layer.get(layer)).cloned());
             }
             moves.push(id);
         }

@@ -132,6 +132,21 @@ fn proposals_are_not_in_the_text_and_are_decided_by_their_prompt() {
 }
 
 #[test]
+fn an_undo_in_the_editor_is_recognised_for_hunks_that_came_or_went_since_the_last_one() {
+    let mut page = Page::new("one two three\n");
+    let undo = |range: Range<usize>, text: &str| [TextEdit { range, new_text: text.to_owned() }];
+    let first = page.agent(&[(0..3, "1")]).remove(0);
+    let undone = |hunk: &HunkId| vec![(hunk.clone(), HunkState::Undone)];
+    assert_eq!(page.ledger.distinguish(&page.target, &undo(0..1, "one")).1, undone(&first));
+    let second = page.agent(&[(6..11, "3")]).remove(0);
+    assert_eq!(page.text(), "1 two 3\n");
+    assert_eq!(page.ledger.distinguish(&page.target, &undo(6..7, "three")).1, undone(&second));
+    page.enter(LedgerEntry::Withdrawn { target: page.target.clone(), hunks: vec![first] });
+    assert_eq!(page.ledger.distinguish(&page.target, &undo(0..1, "one")).1, vec![]);
+    assert_eq!(page.ledger.distinguish(&page.target, &undo(6..7, "three")).1, undone(&second));
+}
+
+#[test]
 fn steps_are_taken_back_one_by_one_from_the_newest() {
     let mut page = Page::new("a\nb\nc\n");
     let hunks = page.agent(&[(0..1, "A"), (4..5, "C")]);

@@ -108,8 +108,15 @@ impl Ledger {
 }
 
 impl TrackedText {
-    pub(super) fn by_layer(&self, hunks: &BTreeMap<HunkId, LedgerHunk>) -> HashMap<LayerId, &HunkId> {
-        self.hunks.iter().filter_map(|id| Some((hunks.get(id)?.layer, id))).collect()
+    /// Its hunks by their layers. `hunks` are those of the ledger.
+    pub(super) fn by_layer(&self, hunks: &BTreeMap<HunkId, LedgerHunk>) -> &HashMap<LayerId, HunkId> {
+        let layer = |id: &HunkId| Some((hunks.get(id)?.layer, id.clone()));
+        self.by_layer.get_or_init(|| self.hunks.iter().filter_map(layer).collect())
+    }
+
+    pub(super) fn remove(&mut self, hunks: &[HunkId]) {
+        self.by_layer.take();
+        self.hunks.retain(|id| !hunks.contains(id));
     }
 
     pub(super) fn view(&self, survey: &WeaveSurvey<'_>, id: &HunkId, hunk: &LedgerHunk) -> HunkView {
