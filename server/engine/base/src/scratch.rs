@@ -21,6 +21,10 @@ const OWNER: &str = ".owner";
 /// The name of that file until it is locked: a sweep that ran between the two would take the folder for an abandoned one.
 const NEW_OWNER: &str = ".owner.new";
 
+/// The mode of a folder.
+#[cfg(unix)]
+const FOLDER_MODE: u32 = 0o700;
+
 /// The least age of an abandoned file without a folder of its own.
 const MIN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -45,7 +49,12 @@ impl Scratch {
     }
 
     fn new_in(parent: &Path) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(PREFIX);
+        // By itself it leaves the mode to the umask, and other users could hold the lock.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(FOLDER_MODE));
+        let folder = builder.tempdir_in(parent)?;
         let new_owner = folder.path().join(NEW_OWNER);
         let owner = OpenOptions::new().write(true).create_new(true).open(&new_owner)?;
         owner.try_lock()?;
@@ -131,6 +140,15 @@ mod tests {
             is_done.store(true, Ordering::Relaxed);
             assert!(stays);
         });
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_is_its_users_alone() {
+        let parent = tempfile::tempdir().unwrap();
+        let made = Scratch::new_in(parent.path()).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::mode(&made.path().metadata().unwrap().permissions());
+        assert_eq!(mode & 0o777, FOLDER_MODE);
     }
 
     #[test]
