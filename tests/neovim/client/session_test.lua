@@ -382,6 +382,24 @@ tests['checkhealth names first what keeps the server from working'] = function(w
   assert(report:find('\n  sandbox  ', 1, true), 'it stands as the doctor wrote it: ' .. report)
 end
 
+tests['checkhealth and :Kode doctor ask the server behind another program, such as ssh'] = function(world)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('An answer.') })
+  world:start({ 'a.txt' }, { cmd = { 'env', 'BEFORE=1', World.program, '--stdio' } })
+  world:open()
+  world:command('checkhealth kode')
+  World.wait_until('the report is there', function()
+    return world:text():find('running servers', 1, true) ~= nil
+  end)
+  local report = world:text()
+  assert(not report:find('ERROR', 1, true) and not report:find('WARNING', 1, true), report)
+  assert(report:find(('env BEFORE=1 %s: kode-ls '):format(World.program), 1, true), report)
+  world:command('Kode doctor')
+  World.wait_until('the report of the doctor is there', function()
+    return world:text():find('\nsandbox  ', 1, true) ~= nil
+  end)
+end
+
 tests['without a server the command says what to do'] = function(world)
   World.write(world:path('a.txt'), 'one\n')
   world:start({ 'a.txt' }, { cmd = { 'no-such-server' } })

@@ -154,11 +154,12 @@ commands.mcp = {
 commands.doctor = {
   text = 'check the server, its models and this machine',
   run = function()
-    local cmd = require('kode.lsp').program() or 'kode-ls'
-    if vim.fn.executable(cmd) == 0 then
-      return vim.notify(('kode: `%s` cannot be run; see :help kode-install'):format(cmd), vim.log.levels.ERROR)
+    local lsp = require('kode.lsp')
+    local program = lsp.program() or 'kode-ls'
+    if vim.fn.executable(program) == 0 then
+      return vim.notify(('kode: `%s` cannot be run; see :help kode-install'):format(program), vim.log.levels.ERROR)
     end
-    vim.system({ cmd, 'doctor' }, { text = true, timeout = 30000 }, function(result)
+    vim.system(lsp.command('doctor') or { program, 'doctor' }, { text = true, timeout = 30000 }, function(result)
       vim.schedule(function()
         show(vim.split((result.stdout or '') .. (result.stderr or ''), '\n'), 'Doctor')
       end)

@@ -25,16 +25,22 @@ local function program()
   return cmd
 end
 
+--- How long `--version` may take, in milliseconds; another host needs the time to log in.
+local VERSION_LIMIT = 10000
+
 ---@param cmd string
 local function check_program(cmd)
-  local version = vim.system({ cmd, '--version' }, { text = true, timeout = 5000 }):wait()
+  local lsp = require('kode.lsp')
+  local ask = assert(lsp.command('--version'))
+  local version = vim.system(ask, { text = true, timeout = VERSION_LIMIT }):wait()
   if version.code ~= 0 then
-    return health.error(('`%s --version` failed: %s'):format(cmd, vim.trim(version.stderr or '')))
+    return health.error(('`%s` failed: %s'):format(table.concat(ask, ' '), vim.trim(version.stderr or '')))
   end
-  health.ok(('%s: %s'):format(vim.fn.exepath(cmd), vim.trim(version.stdout or '')))
+  local name = table.concat(vim.list_extend({ vim.fn.exepath(cmd) }, assert(lsp.command()), 2), ' ')
+  health.ok(('%s: %s'):format(name, vim.trim(version.stdout or '')))
   health.info('to update: install the new version in the way this one was installed, then run :Kode restart')
-  local doctor = vim.system({ cmd, 'doctor' }, { text = true, timeout = 30000 }):wait()
-  health.start('kode: the server on this machine')
+  local doctor = vim.system(assert(lsp.command('doctor')), { text = true, timeout = 30000 }):wait()
+  health.start('kode: the machine of the server')
   local said = vim.trim(doctor.stdout or '')
   for problem in said:gmatch('\n%s*! ([^\n]+)') do
     health.warn(problem)

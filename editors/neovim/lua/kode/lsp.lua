@@ -83,6 +83,23 @@ function M.program()
   return type(cmd) == 'table' and cmd[1] or nil
 end
 
+--- Arguments after which the server speaks LSP.
+local SERVES = { 'lsp', '--stdio' }
+
+--- The command that runs a subcommand of the server where the server runs, on another host too: `{ 'ssh', 'host', 'kode-ls' }`
+--- goes before it. Nil when a function starts the server.
+---@param ... string
+---@return string[]?
+function M.command(...)
+  local config = M.in_force()
+  local cmd = config and config.cmd
+  if type(cmd) ~= 'table' then
+    return nil
+  end
+  local last = vim.list_contains(SERVES, cmd[#cmd]) and #cmd - 1 or #cmd
+  return vim.list_extend(vim.list_slice(cmd, 1, last), { ... })
+end
+
 --- A configuration with the settings and handlers of the plugin.
 ---@param config vim.lsp.Config
 ---@return vim.lsp.Config
