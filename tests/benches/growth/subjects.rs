@@ -26,6 +26,8 @@ const IN_A_FOLDER: usize = 100;
 const LINE_BYTES: usize = 100;
 
 const DECADES: &[usize] = &[1, 10, 100, 1_000, 10_000];
+/// A file keeps 2,000 hunks at most; older ones become part of its text.
+const HUNKS: &[usize] = &[1, 10, 100, 1_000, 2_000];
 
 /// All of them.
 pub(crate) fn all() -> Vec<Subject> {
@@ -50,8 +52,8 @@ pub(crate) fn all() -> Vec<Subject> {
             Flat,
             opened_at_its_end,
         ),
-        subject("hunks", "hunks in the file", "a keystroke, taken in", DECADES, Flat, keystroke_among_hunks),
-        subject("review", "hunks in the file", "the list of hunks", DECADES, Linear, listed_hunks),
+        subject("hunks", "hunks in the file", "a keystroke, taken in", HUNKS, Flat, keystroke_among_hunks),
+        subject("review", "hunks in the file", "the list of hunks", HUNKS, Linear, listed_hunks),
         subject(
             "documents",
             "open documents",

@@ -12,7 +12,7 @@ use kode_permission::gate::Confinement;
 use kode_process::sandbox::Sandbox;
 use kode_process::sandbox::policy::Network;
 
-/// The name that stands for the sandbox of the settings itself.
+/// The name of the sandbox of the settings itself.
 pub const DEFAULT_PROFILE: &str = "default";
 
 /// The longest name of a profile, in characters.

@@ -19,7 +19,7 @@ use crate::options::shown;
 /// The most bytes of an answer; collectors say little.
 const MAX_ANSWER_BYTES: usize = 64 * 1_024;
 
-/// Sends what is exported.
+/// Sends the spans and metrics.
 #[derive(Debug)]
 pub(crate) struct CollectorClient {
     /// The runtime of the process: exporters run on threads of their own, without one.
