@@ -43,6 +43,9 @@ const MAX_INDEX_BYTES: u64 = 256 << 20;
 /// A summary larger than this is not read.
 const MAX_SUMMARY_BYTES: u64 = 1 << 20;
 
+/// The number of sessions from which on two threads ask for the metadata of their journals.
+const SPLIT_FROM: usize = 1_000;
+
 /// The number of bytes before the end of the last read that identify the journal.
 const CHECKED: u64 = 256;
 
@@ -246,11 +249,19 @@ impl JournalStamp {
 
 /// The sessions of a folder, each with the metadata of its journal.
 fn stamps(folder: &Path) -> Vec<(String, io::Result<JournalStamp>)> {
-    let stamped = |name: String| {
-        let seen = JournalStamp::of(&journal_of(folder, &name));
-        (name, seen)
+    let names: Vec<String> = session_names(folder).collect();
+    let stamps_of = |names: &[String]| -> Vec<io::Result<JournalStamp>> {
+        names.iter().map(|name| JournalStamp::of(&journal_of(folder, name))).collect()
     };
-    session_names(folder).map(stamped).collect()
+    let stamps = if names.len() < SPLIT_FROM {
+        stamps_of(&names)
+    } else {
+        let (some, others) = names.split_at(names.len() / 2);
+        let (mut stamps, rest) = beside(|| stamps_of(some), || stamps_of(others));
+        stamps.extend(rest);
+        stamps
+    };
+    names.into_iter().zip(stamps).collect()
 }
 
 /// The results of both, worked out at the same time where the system has a thread for it.
