@@ -66,8 +66,7 @@ pub(crate) fn run() {
         );
     }
     // Ours come newest first: the other program is made to ask for the times as well.
-    let common =
-        ["--hidden", "--exclude", ".git", "--type", "f", "--changed-within", "100years", "--glob"];
+    let common = ["--hidden", "--exclude", ".git", "--type", "f", "--changed-within", "100years", "--glob"];
     for (name, pattern) in [("rare", "*_7.md"), ("every file", "*.rs")] {
         let input = json!({ "pattern": pattern });
         compare(&tree, &format!("Glob, {name}"), "Glob", &input, fd, &[&common[..], &[pattern]].concat());

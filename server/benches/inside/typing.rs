@@ -66,8 +66,8 @@ pub(crate) fn run() {
     row("the ledger takes it in, on its own thread", &taken_in, "");
     figure("ratio", alone.median / bare.median, "", "");
     figure("ratio to the rope that keeps the text before", alone.median / kept.median, "", "3");
-    figure("ratio, followed by a ledger", shown.median / bare.median, "", "3");
-    figure("ratio of the ledger", taken_in.median / bare.median, "", "");
+    figure("ratio to it, followed by a ledger", shown.median / kept.median, "", "3");
+    figure("ratio to it of the ledger", taken_in.median / kept.median, "", "");
 }
 
 /// The edit with what any language server does besides: the position counts UTF-16, and the former text is kept until

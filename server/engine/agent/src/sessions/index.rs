@@ -321,7 +321,8 @@ pub(super) fn refresh(journal: &Path) -> Option<SessionDigest> {
             return None;
         }
     };
-    if let Err(error) = write(&summary_of(journal), &StoredDigest { version: SUMMARY_VERSION, entry: &entry }) {
+    let summary = StoredDigest { version: SUMMARY_VERSION, entry: &entry };
+    if let Err(error) = write(&summary_of(journal), &summary) {
         tracing::debug!(%error, path = %journal.display(), "the summary of a session was not written");
     }
     Some(entry.digest)
