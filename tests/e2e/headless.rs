@@ -1,6 +1,6 @@
 //! Runs without an editor: output formats, exit codes, and answers without a user.
 
-use kode_e2e::{Project, Script, call, run, say};
+use kode_e2e::{Project, Script, Session, call, run, say};
 use serde_json::{Value, json};
 
 fn script() -> Script {
@@ -78,6 +78,25 @@ fn what_would_have_to_be_asked_is_refused_when_nobody_is_there() {
     assert!(output.stderr.contains("denied: no terminal"), "{output:?}");
     let [(text, is_error)] = project.model.last_results().try_into().unwrap();
     assert!(is_error, "{text}");
+}
+
+#[test]
+fn an_editor_follows_a_run_by_its_name() {
+    let project = Project::new(&Script::new([say("Held.").gate("hold", 0)]));
+    let output = std::thread::scope(|scope| {
+        let run = scope.spawn(|| project.run(&["run", "hold on"], ""));
+        project.model.wait_until_held("hold");
+        let client = project.open();
+        let listed = client.call("agent/session/list", json!({}));
+        let session = Session::new(&client, listed["sessions"][0]["sessionId"].as_str().unwrap());
+        let loaded = session.call("agent/session/load", json!({}));
+        assert_eq!(loaded["following"]["by"]["client"], "kode-ls run", "{loaded}");
+        project.model.release("hold");
+        session.wait_event("the answer", |event| event["type"] == "done");
+        client.shut_down();
+        run.join().unwrap()
+    });
+    assert_eq!((output.code, output.stdout.as_str()), (0, "Held.\n"), "{output:?}");
 }
 
 #[test]

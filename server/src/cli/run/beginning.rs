@@ -245,6 +245,7 @@ pub(in crate::cli) async fn begin(
     })
     .with_guests(Arc::new(Guests));
     telemetry::begin(&engine, &policies);
+    engine.name_client("kode-ls run");
     let is_new = args.resume.is_none() && !args.r#continue;
     anyhow::ensure!(!args.fork || !is_new, "--fork needs a session to copy: add --continue or --resume ID");
     let session = match is_new {
