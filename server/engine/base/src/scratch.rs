@@ -25,7 +25,7 @@ const NEW_OWNER: &str = ".owner.new";
 #[cfg(unix)]
 const FOLDER_MODE: u32 = 0o700;
 
-/// The least age of an abandoned file without a folder of its own.
+/// The least age of what is abandoned without the file of an owner: a file without a folder, an empty folder.
 const MIN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The most entries of the system's folder that one sweep examines.
@@ -91,8 +91,8 @@ fn remove_if_abandoned(entry: &DirEntry, now: SystemTime) -> io::Result<()> {
         return Ok(());
     }
     let path = entry.path();
+    let is_old = now.duration_since(metadata.modified()?).is_ok_and(|age| age > MIN_AGE);
     if metadata.is_file() {
-        let is_old = now.duration_since(metadata.modified()?).is_ok_and(|age| age > MIN_AGE);
         return if is_old { file_moves::remove_file(&path) } else { Ok(()) };
     }
     if !metadata.is_dir() {
@@ -100,7 +100,8 @@ fn remove_if_abandoned(entry: &DirEntry, now: SystemTime) -> io::Result<()> {
     }
     let owner = match File::open(path.join(OWNER)) {
         Ok(owner) => owner,
-        // Another program may have made a folder of this name, or a process is making it.
+        // A process is making it, or one was killed while it removed it and left it empty.
+        Err(_) if is_old => return file_moves::remove_folder(&path),
         Err(_) => return Ok(()),
     };
     if owner.try_lock().is_err() {
@@ -165,7 +166,9 @@ mod tests {
         fs::create_dir_all(abandoned.join("below")).unwrap();
         fs::write(abandoned.join(OWNER), "").unwrap();
         let foreign = parent.path().join("kode-ls-of-another-program");
-        fs::create_dir(&foreign).unwrap();
+        fs::create_dir_all(foreign.join("below")).unwrap();
+        let empty = parent.path().join("kode-ls-empty");
+        fs::create_dir(&empty).unwrap();
         let other = parent.path().join("other");
         fs::create_dir(&other).unwrap();
         fs::write(other.join(OWNER), "").unwrap();
@@ -173,10 +176,11 @@ mod tests {
         fs::write(&report, "").unwrap();
 
         sweep_in(parent.path(), SystemTime::now());
-        let stay = [kept.path(), foreign.as_path(), other.as_path(), report.as_path()];
+        let stay = [kept.path(), foreign.as_path(), empty.as_path(), other.as_path(), report.as_path()];
         assert!(stay.iter().all(|path| path.exists()) && !abandoned.exists());
 
         sweep_in(parent.path(), SystemTime::now() + MIN_AGE + Duration::from_secs(1));
-        assert!(kept.path().exists() && !report.exists());
+        assert!([kept.path(), foreign.as_path()].iter().all(|path| path.exists()));
+        assert!(!report.exists() && !empty.exists());
     }
 }
