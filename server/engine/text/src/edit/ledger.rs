@@ -77,9 +77,20 @@ struct TrackedText {
     weave: Weave,
     /// The hunks of the weave's layers that have not become part of the text.
     hunks: Vec<HunkId>,
-    /// These by their layers, once asked for: each keystroke within a hunk asks.
+    /// These by their layers.
     #[serde(skip)]
-    by_layer: OnceLock<HashMap<LayerId, HunkId>>,
+    by_layer: HunksByLayer,
+}
+
+/// The hunks of a text by their layers, sorted when they are asked for: each keystroke within a hunk asks.
+#[derive(Clone, Default)]
+struct HunksByLayer(OnceLock<HashMap<LayerId, HunkId>>);
+
+impl std::fmt::Debug for HunksByLayer {
+    /// Says nothing: two texts are the same whether or not they were asked.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("HunksByLayer").finish_non_exhaustive()
+    }
 }
 
 /// The outcome of the hunks of one resolution.
@@ -331,7 +342,7 @@ impl Ledger {
     fn track(&mut self, target: Target, text: Rope) {
         let weave = Weave::new(text.len_bytes());
         self.forget(&target);
-        let (hunks, by_layer) = (Vec::new(), OnceLock::new());
+        let (hunks, by_layer) = (Vec::new(), HunksByLayer::default());
         self.files.insert(target, TrackedText { text, weave, hunks, by_layer });
     }
 
@@ -364,7 +375,7 @@ impl Ledger {
             let edits: Vec<TextEdit> = hunks.into_iter().flat_map(|hunk| hunk.edits).collect();
             edit_rope(&mut tracked.text, &edits);
         }
-        tracked.by_layer.take();
+        tracked.by_layer.0.take();
         let survey = tracked.weave.survey();
         for (id, layer) in added.into_iter().rev() {
             let place = survey.place(&tracked.text, layer);

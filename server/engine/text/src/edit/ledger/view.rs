@@ -111,11 +111,11 @@ impl TrackedText {
     /// Its hunks by their layers. `hunks` are those of the ledger.
     pub(super) fn by_layer(&self, hunks: &BTreeMap<HunkId, LedgerHunk>) -> &HashMap<LayerId, HunkId> {
         let layer = |id: &HunkId| Some((hunks.get(id)?.layer, id.clone()));
-        self.by_layer.get_or_init(|| self.hunks.iter().filter_map(layer).collect())
+        self.by_layer.0.get_or_init(|| self.hunks.iter().filter_map(layer).collect())
     }
 
     pub(super) fn remove(&mut self, hunks: &[HunkId]) {
-        self.by_layer.take();
+        self.by_layer.0.take();
         self.hunks.retain(|id| !hunks.contains(id));
     }
 
