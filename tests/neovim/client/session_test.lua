@@ -351,17 +351,28 @@ tests['every event is told to autocommands with its payload'] = function(world)
   assert(data.session_id and data.bookmark.seq and data.channel, vim.inspect(data))
 end
 
-tests['checkhealth finds nothing wrong'] = function(world)
-  World.write(world:path('a.txt'), 'one\n')
-  world:serve({ say('An answer.') })
-  world:start({ 'a.txt' })
-  world:open()
+--- The report of `:checkhealth kode`, once it is whole.
+local function health_report(world)
   world:command('checkhealth kode')
   World.wait_until('the report is there', function()
     return world:text():find('running servers', 1, true) ~= nil
   end)
-  local report = world:text()
+  return world:text()
+end
+
+--- The same, without an error or a warning, of a window with a session.
+local function healthy_report(world, settings)
+  World.write(world:path('a.txt'), 'one\n')
+  world:serve({ say('An answer.') })
+  world:start({ 'a.txt' }, settings)
+  world:open()
+  local report = health_report(world)
   assert(not report:find('ERROR', 1, true) and not report:find('WARNING', 1, true), report)
+  return report
+end
+
+tests['checkhealth finds nothing wrong'] = function(world)
+  local report = healthy_report(world)
   assert(report:find('1 session\n', 1, true), report)
   local version = World.read(World.root .. '/Cargo.toml'):match('%[workspace.package%]\nversion = "(.-)"')
   assert(report:find(('%s: kode-ls %s\n'):format(World.program, version), 1, true), 'the program and its version: ' .. report)
@@ -372,27 +383,14 @@ end
 tests['checkhealth names first what keeps the server from working'] = function(world)
   world.env.ANTHROPIC_API_KEY = ''
   world:start({ 'a.txt' })
-  world:command('checkhealth kode')
-  World.wait_until('the report is there', function()
-    return world:text():find('running servers', 1, true) ~= nil
-  end)
-  local report = world:text()
+  local report = health_report(world)
   local warning, all = report:find('WARNING main', 1, true), report:find('doctor', 1, true)
   assert(warning and all and warning < all, report)
   assert(report:find('\n  sandbox  ', 1, true), 'it stands as the doctor wrote it: ' .. report)
 end
 
 tests['checkhealth and :Kode doctor ask the server behind another program, such as ssh'] = function(world)
-  World.write(world:path('a.txt'), 'one\n')
-  world:serve({ say('An answer.') })
-  world:start({ 'a.txt' }, { cmd = { 'env', 'BEFORE=1', World.program, '--stdio' } })
-  world:open()
-  world:command('checkhealth kode')
-  World.wait_until('the report is there', function()
-    return world:text():find('running servers', 1, true) ~= nil
-  end)
-  local report = world:text()
-  assert(not report:find('ERROR', 1, true) and not report:find('WARNING', 1, true), report)
+  local report = healthy_report(world, { cmd = { 'env', 'BEFORE=1', World.program, '--stdio' } })
   assert(report:find(('env BEFORE=1 %s: kode-ls '):format(World.program), 1, true), report)
   world:command('Kode doctor')
   World.wait_until('the report of the doctor is there', function()
