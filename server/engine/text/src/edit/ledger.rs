@@ -375,8 +375,8 @@ impl Ledger {
             let edits: Vec<TextEdit> = hunks.into_iter().flat_map(|hunk| hunk.edits).collect();
             edit_rope(&mut tracked.text, &edits);
         }
-        tracked.by_layer.0.take();
         let survey = tracked.weave.survey();
+        let mut ids = Vec::with_capacity(added.len());
         for (id, layer) in added.into_iter().rev() {
             let place = survey.place(&tracked.text, layer);
             // The model does not treat proposals as done.
@@ -385,8 +385,9 @@ impl Ledger {
             let (target, change) = (target.clone(), change.clone());
             let hunk = LedgerHunk { target, layer, change, state, was_made: is_made, order, reported };
             self.hunks.insert(id.clone(), hunk);
-            tracked.hunks.push(id);
+            ids.push(id);
         }
+        tracked.extend(ids);
         self.retire_oldest(target);
     }
 
@@ -491,7 +492,9 @@ impl Ledger {
         let surplus = tracked.hunks.len().saturating_sub(MAX_HUNKS_OF_FILE);
         let is_done = |id: &&HunkId| self.hunks.get(id).is_none_or(|hunk| !hunk.state.is_waiting());
         let done: Vec<HunkId> = tracked.hunks.iter().filter(is_done).take(surplus).cloned().collect();
-        self.withdraw(target, &done);
+        if !done.is_empty() {
+            self.withdraw(target, &done);
+        }
     }
 
     fn switches(&self, moves: &[(HunkId, HunkState)]) -> Vec<(LayerId, bool)> {

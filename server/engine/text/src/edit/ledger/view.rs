@@ -114,6 +114,11 @@ impl TrackedText {
         self.by_layer.0.get_or_init(|| self.hunks.iter().filter_map(layer).collect())
     }
 
+    pub(super) fn extend(&mut self, hunks: Vec<HunkId>) {
+        self.by_layer.0.take();
+        self.hunks.extend(hunks);
+    }
+
     pub(super) fn remove(&mut self, hunks: &[HunkId]) {
         self.by_layer.0.take();
         self.hunks.retain(|id| !hunks.contains(id));
