@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "356772bba4746359f0ce152437ea7b4eb72a669c4f8958ebbc72ae854905b8b8";
+export const SCHEMA_HASH = "73325379b66e762b8e5d7d8786bf85d91857152b1f7fc2192566196eab1f74bc";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -3825,6 +3825,8 @@ export interface SessionWorktree {
 export interface SessionWriter {
     /** Its process; 0 when that is not known. */
     pid: number;
+    /** The name of its host, if that is another one than the server's. Its process id means nothing on the server's host then. */
+    host?: string;
     /** The name of its client. */
     client: string;
     /** Its version. */

@@ -51,6 +51,9 @@ pub enum EffortChoice {
 pub struct SessionWriter {
     /// Its process; 0 when that is not known.
     pub pid: u32,
+    /// The name of its host, if that is another one than the server's. Its process id means nothing on the server's host then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The name of its client.
     pub client: String,
     /// Its version.

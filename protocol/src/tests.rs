@@ -276,7 +276,7 @@ fn every_event_keeps_its_form() {
             json!({ "type": "archived_changed", "archived": true }),
             json!({
                 "type": "lease_changed", "isMine": false,
-                "writer": { "pid": 7, "client": "an editor", "version": "0.1.0", "since": AT },
+                "writer": { "pid": 7, "host": "devbox", "client": "an editor", "version": "0.1.0", "since": AT },
             }),
             json!({
                 "type": "agent_resumed", "sealed": ["call_1"], "strategy": "crash", "skippedRecords": 0,

@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::documents::file_path;
 use crate::lsp::PositionEncoding;
 use crate::lsp::newer::TEXT_DOCUMENT_CONTENT;
+use crate::processes::is_editor;
 
 /// The field of `initializationOptions` that says what the client can do and does not tell.
 const UNSAID: &str = "clientCapabilities";
@@ -30,7 +31,7 @@ pub struct ClientFacts {
     pub version: Option<String>,
     /// The language of the client's own texts, such as `de` or `pt-BR`.
     pub locale: Option<String>,
-    /// The process whose end is our end.
+    /// The process whose end is our end, as the client names it: it may be one of another host.
     pub process_id: Option<u32>,
     /// The folders of the workspace; empty for a single file.
     pub roots: Vec<WorkspaceRoot>,
@@ -86,6 +87,12 @@ pub struct WorkspaceRoot {
 }
 
 impl ClientFacts {
+    /// The process of the editor, if it is one of this host.
+    #[must_use]
+    pub fn editor_process(&self) -> Option<u32> {
+        self.process_id.filter(|process| is_editor(*process))
+    }
+
     /// Reads the parameters of `initialize`.
     #[must_use]
     pub fn new(params: InitializeParams) -> Self {

@@ -212,8 +212,9 @@ fn worktree(worktree: &Worktree, names: UriNames<'_>) -> wire::SessionWorktree {
 /// A server that writes a session.
 #[must_use]
 pub fn writer(writer: SessionWriter) -> wire::SessionWriter {
-    let SessionWriter { pid, client, version, since, started: _, lease: _ } = writer;
-    wire::SessionWriter { pid, client, version, since: timestamp(since) }
+    let host = writer.other_host().map(str::to_owned);
+    let SessionWriter { pid, host: _, client, version, since, started: _, lease: _ } = writer;
+    wire::SessionWriter { pid, host, client, version, since: timestamp(since) }
 }
 
 /// A channel that a client names.

@@ -28,6 +28,7 @@ pub mod lsp;
 mod pairing;
 pub mod plain;
 mod policies;
+mod processes;
 mod runtime;
 pub mod server;
 mod setup;

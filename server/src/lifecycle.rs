@@ -14,6 +14,8 @@ use futures::future::{BoxFuture, Shared};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::processes::process_exists;
+
 /// How long the tasks of the end may take together.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
@@ -91,13 +93,8 @@ impl Lifecycle {
         ending.await;
     }
 
-    /// Stops the server when the process with this id is gone. A process that is not there to begin with is not
-    /// watched: the editor then runs in another process namespace, where the number means nothing.
+    /// Stops the server when the process with this id is gone.
     pub fn watch_process(&self, id: u32) {
-        if !process_exists(id) {
-            tracing::warn!(id, "the editor's process does not exist here and is not watched");
-            return;
-        }
         let (stop, left) = (self.stop.clone(), self.left.clone());
         tokio::spawn(async move {
             let mut interval = tokio::time::interval(WATCH_INTERVAL);
@@ -129,23 +126,21 @@ async fn run_tasks(tasks: Vec<BoxFuture<'static, ()>>) {
     }
 }
 
-#[cfg(unix)]
-pub(crate) fn process_exists(id: u32) -> bool {
-    let Some(process) = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw) else { return false };
-    // A process of another user refuses the signal and exists.
-    rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH)
-}
-
-#[cfg(not(unix))]
-pub(crate) fn process_exists(id: u32) -> bool {
-    use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
-    let process = Pid::from_u32(id);
-    let (only, nothing) = (ProcessesToUpdate::Some(&[process]), ProcessRefreshKind::nothing());
-    let mut system = System::new();
-    system.refresh_processes_specifics(only, true, nothing);
-    system.process(process).is_some()
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_watched_process_stops_the_server() {
+        let mut editor = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let lifecycle = Lifecycle::default();
+        lifecycle.watch_process(editor.id());
+        editor.kill().unwrap();
+        editor.wait().unwrap();
+        lifecycle.stopped().await;
+    }
 }

@@ -1,7 +1,5 @@
 //! The connection: malformed input, wrong requests, the ends of a server, and the clients there are.
 
-use std::process::{Command, Stdio};
-
 use kode_e2e::{Client, Encoding, Offer, Project, Script, call, frame, say};
 use serde_json::{Value, json};
 
@@ -245,14 +243,30 @@ fn the_arguments_editors_add_change_nothing() {
 
 #[test]
 fn the_server_ends_with_the_process_of_its_editor() {
-    let mut editor =
-        Command::new("sleep").arg("600").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
     let project = project();
-    let client = project.connect(&Offer::kode().process(editor.id()));
+    let client = project.connect_below_editor(&project.workspace());
     client.session();
-    editor.kill().unwrap();
-    editor.wait().unwrap();
-    assert_eq!(client.wait_for_exit(), 1);
+    client.kill();
+    client.wait_for_end();
+}
+
+#[test]
+fn a_workspace_folder_that_the_host_does_not_have_is_reported() {
+    let project = project();
+    let missing = project.outside().join("elsewhere");
+    for (folder, is_reported) in [(missing.clone(), true), (project.workspace(), false)] {
+        let client = project.start();
+        let mut params = Offer::kode().params(&folder);
+        // Reported in any case, so that the absence of the other can be seen.
+        params["initializationOptions"] = json!({ "delivery": 7 });
+        client.initialize(params);
+        let message = client.wait_for("a warning", |received| {
+            let mut shown = received.of("window/showMessage");
+            shown.next().map(|message| message["params"]["message"].as_str().unwrap().to_owned())
+        });
+        let name = format!("{} does not exist on the host", missing.display());
+        assert_eq!(message.contains(&name), is_reported, "{message}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
+use crate::binary;
 use crate::connection::Connection;
 use crate::editor::Editor;
 use crate::position::Encoding;
@@ -126,10 +127,24 @@ impl Client {
     /// Starts a server; nothing is sent yet.
     #[must_use]
     pub fn start(arguments: &[&str], environment: &[(&str, &str)], cwd: &Path) -> Self {
-        let mut process = Process::start(arguments, Some(cwd), environment);
+        Self::of(Process::start(arguments, Some(cwd), environment))
+    }
+
+    fn of(mut process: Process) -> Self {
         let connection = Connection::new(&mut process);
         let editor = Editor::new(Arc::clone(&connection));
         Self { connection, process: Mutex::new(process), editor }
+    }
+
+    /// Starts a server below a process that acts as the editor, a shell that does nothing else. [`Client::kill`] and
+    /// [`Client::process_id`] mean that process.
+    #[must_use]
+    pub fn start_below_editor(environment: &[(&str, &str)], cwd: &Path) -> Self {
+        // The input is the server's alone, and the shell waits.
+        let script = r#"exec 3<&0 </dev/null; "$0" <&3 3<&- & exec 3<&-; wait $!"#;
+        let program = binary();
+        let arguments = ["-c", script, program.to_str().expect("paths of tests are text")];
+        Self::of(Process::start_program("sh".as_ref(), &arguments, Some(cwd), environment))
     }
 
     /// Does the handshake and gives the server's capabilities.

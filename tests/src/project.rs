@@ -127,6 +127,15 @@ impl Project {
         client
     }
 
+    /// Starts a server below a process that acts as the editor, and does the handshake with the id of that process.
+    #[must_use]
+    pub fn connect_below_editor(&self, folder: &Path) -> Client {
+        let home = self.home();
+        let client = Client::start_below_editor(&self.environment(&home), &self.workspace());
+        client.initialize(Offer::kode().process(client.process_id()).params(folder));
+        client
+    }
+
     /// Starts a server for a client with a panel of its own.
     #[must_use]
     pub fn open(&self) -> Client {

@@ -160,7 +160,7 @@ impl AcpFollower {
                 let answers = self.session.prompts().end("Another process has taken the session over.");
                 self.session.answer(answers).await;
                 if let Some(writer) = writer {
-                    let text = format!("The session is written by process {} now.", writer.pid);
+                    let text = format!("The session is written by {} now.", writer.process());
                     let hint = "The prompt /takeover continues it here.";
                     self.updates.notice(NoticeLevel::Warning, &text, Some(hint), None).await;
                 }

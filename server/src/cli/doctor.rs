@@ -19,6 +19,7 @@ use kode_engine::config::memory;
 use kode_engine::config::memory::{InstructionFate, Memory};
 use kode_engine::config::policy::{Policy, PolicySource};
 use kode_engine::config::settings::{Settings, StatementStanding};
+use kode_engine::journal::shared_locks::unshared_locks;
 use kode_engine::permission::gate::Confinement;
 use kode_engine::permission::rules::ProblemSeverity;
 use kode_engine::process::programs::{self, on_path};
@@ -122,10 +123,19 @@ fn findings(support: &SandboxSupport, folder: &AbsPath) -> anyhow::Result<Value>
         "extensions": extensions(folder)?,
         "webSearch": web_search()?,
         "telemetry": telemetry()?,
-        "sessions": sessions::totals()?,
+        "sessions": stored_sessions()?,
         "shells": serde_json::Map::from_iter(shells),
         "tools": tools.collect::<serde_json::Map<_, _>>(),
     }))
+}
+
+/// How much is stored, and whether hosts that share the folder would write over each other's sessions.
+fn stored_sessions() -> anyhow::Result<Value> {
+    let mut stored = sessions::totals()?;
+    if let Some(reason) = unshared_locks(home::folder()?.as_path()) {
+        stored["unsharedLocks"] = json!(reason);
+    }
+    Ok(stored)
 }
 
 /// The settings files of a folder, and their effect on the sandbox.
@@ -403,6 +413,13 @@ fn text(findings: &Value) -> String {
         "{:<18}{} stored, {room}; `kode-ls sessions` lists them",
         "sessions", stored["sessions"]
     ));
+    if let Some(reason) = stored["unsharedLocks"].as_str() {
+        lines.push(format!(
+            "{:<18}the folder of the sessions is on a file system without common locks ({reason}): two hosts that \
+             use it write over each other's sessions. Set KODE_LS_HOME to a folder on a local disk of each host",
+            ""
+        ));
+    }
     lines.push(String::new());
     let shells = findings["shells"].as_object().into_iter().flatten();
     let tools = findings["tools"].as_object().into_iter().flatten();

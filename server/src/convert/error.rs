@@ -21,7 +21,7 @@ use kode_engine::base::ids::{PermissionId, QuestionId};
 use kode_engine::base::question::ReplyError;
 use kode_engine::config::policy::{KeepRuleError, ModeDisabled};
 use kode_engine::config::settings::{SetError, SettingsError};
-use kode_engine::journal::lease::LeaseRefusal;
+use kode_engine::journal::lease::{LeaseRefusal, SessionWriter};
 use kode_engine::model::{ModelError, ModelErrorKind};
 use kode_engine::permission::PromptRespondError;
 use kode_engine::process::worktree::WorktreeError;
@@ -137,9 +137,11 @@ pub(crate) fn session(error: SessionError) -> RequestError {
             failure(kind, message, "Wait for it, or take the session over with `force`, which cancels it.")
         }
         SessionError::Silent { by } => {
-            let pid = by.map_or(0, |by| by.pid);
+            let pid = by.as_ref().map_or(0, |by| by.pid);
+            let host = by.as_deref().and_then(SessionWriter::other_host);
+            let place = host.map_or_else(String::new, |host| format!(" on {host}"));
             let hint = format!(
-                "The process {pid} may be stopped or hanging. Resume it or end it (`kill {pid}`), then \
+                "The process {pid}{place} may be stopped or hanging. Resume it or end it (`kill {pid}`), then \
                      take the session over again. Everything already written is kept."
             );
             failure(ErrorKind::WriterSilent { pid }, message, hint)

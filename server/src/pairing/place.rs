@@ -12,12 +12,13 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 
 use kode_engine::base::atomic;
+use kode_engine::base::host_name::host_name;
 use kode_engine::base::paths::{AbsPath, real_path};
 use kode_engine::base::{private, regular};
 
 use super::wire::{PairOffer, VERSION};
 use crate::home;
-use crate::lifecycle::process_exists;
+use crate::processes::{ancestors, process_exists};
 
 /// The mode bits of an offer.
 const OFFER_MODE: u32 = 0o600;
@@ -27,9 +28,6 @@ const MAX_OFFER: u64 = 64 << 10;
 
 /// The most offers that are read.
 const MAX_OFFERS: usize = 256;
-
-/// The most processes between this one and the editor.
-const MAX_ANCESTORS: usize = 32;
 
 /// The folder of the offers, made if need be: in the user's runtime folder, or where the state lives.
 ///
@@ -53,7 +51,7 @@ pub(super) fn folder() -> io::Result<AbsPath> {
     }
 }
 
-/// Writes an offer, and removes those of processes that have ended.
+/// Writes an offer, and removes those of processes of this host that have ended.
 ///
 /// # Errors
 /// The error of the system.
@@ -86,10 +84,15 @@ fn withdraw_file(path: &AbsPath) {
 }
 
 fn file(offer: &PairOffer, folder: &AbsPath) -> AbsPath {
-    folder.join(format!("{}.json", offer.process))
+    folder.join(format!("{}.json", name(&offer.host, offer.process)))
 }
 
-/// The offers of this user.
+/// The name of an offer's files, without their ends. Hosts with a common state folder have processes with the same ids.
+pub(super) fn name(host: &str, process: u32) -> String {
+    format!("{host}-{process}")
+}
+
+/// The offers of this user on this host.
 fn offers(folder: &AbsPath) -> Vec<PairOffer> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let names = entries.flatten().map(|entry| entry.path());
@@ -98,7 +101,8 @@ fn offers(folder: &AbsPath) -> Vec<PairOffer> {
         let metadata = fs::symlink_metadata(&path).ok()?;
         let is_own = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o077 == 0;
         let text = is_own.then(|| regular::read_text(&path, MAX_OFFER).ok())??;
-        serde_json::from_str::<PairOffer>(&text).ok().filter(|offer| offer.version == VERSION)
+        let offer: PairOffer = serde_json::from_str(&text).ok()?;
+        (offer.version == VERSION && offer.host == host_name()).then_some(offer)
     };
     files.take(MAX_OFFERS).filter_map(read).collect()
 }
@@ -121,32 +125,6 @@ pub(super) fn find(cwd: &AbsPath) -> Option<PairOffer> {
     fitting.max_by_key(|(nearest, offer)| (*nearest, offer.process)).map(|(_, offer)| offer)
 }
 
-/// The process above this one.
-pub(super) fn parent() -> Option<u32> {
-    let parent = rustix::process::getppid()?;
-    u32::try_from(parent.as_raw_nonzero().get()).ok()
-}
-
-/// The processes above this one, the nearest first.
-fn ancestors() -> Vec<u32> {
-    let mut ancestors: Vec<u32> = parent().into_iter().collect();
-    while let Some(above) = ancestors.last().and_then(|process| parent_of(*process)) {
-        if above <= 1 || ancestors.contains(&above) || ancestors.len() >= MAX_ANCESTORS {
-            break;
-        }
-        ancestors.push(above);
-    }
-    ancestors
-}
-
-/// The process above another; known where the system has `/proc`.
-fn parent_of(process: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program comes before it, and may hold anything.
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(1)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
@@ -154,8 +132,17 @@ mod tests {
     use super::*;
 
     fn offer(process: u32, folder: &AbsPath) -> PairOffer {
-        let socket = folder.join(format!("{process}.sock"));
-        PairOffer { version: VERSION, process, editor: 1, roots: Vec::new(), socket, token: "t".to_owned() }
+        let host = host_name().to_owned();
+        let socket = folder.join(format!("{}.sock", name(&host, process)));
+        PairOffer {
+            version: VERSION,
+            host,
+            process,
+            editor: 1,
+            roots: Vec::new(),
+            socket,
+            token: "t".to_owned(),
+        }
     }
 
     #[test]
@@ -176,9 +163,18 @@ mod tests {
     }
 
     #[test]
-    fn the_processes_above_this_one_are_known() {
-        let above = ancestors();
-        assert_eq!(above.first().copied(), parent());
-        assert!(!above.contains(&std::process::id()));
+    fn an_offer_of_another_host_in_a_common_folder_is_left_alone() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = AbsPath::new(temporary.path()).unwrap();
+        // Its process has an id that no process here has, and later one of this process.
+        for process in [i32::MAX.cast_unsigned(), std::process::id()] {
+            let foreign = PairOffer { host: "devbox".to_owned(), ..offer(process, &folder) };
+            publish(&foreign, &folder).unwrap();
+            let own = offer(std::process::id(), &folder);
+            publish(&own, &folder).unwrap();
+            let found: Vec<String> = offers(&folder).into_iter().map(|offer| offer.host).collect();
+            assert_eq!(found, [host_name()]);
+            assert!(file(&foreign, &folder).as_path().exists());
+        }
     }
 }

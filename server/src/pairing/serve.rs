@@ -10,6 +10,7 @@ use std::time::Duration;
 use kode_engine::acp::lines::{OUTBOX, read_lines, write_lines};
 use kode_engine::acp::message::{RpcError, RpcMessage, internal};
 use kode_engine::acp::peer::RpcPeer;
+use kode_engine::base::host_name::host_name;
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::paths::{AbsPath, real_path};
 use kode_engine::text::host::{
@@ -30,9 +31,11 @@ use super::wire::{
     DELETE, DIAGNOSE, DiagnoseParams, EDIT, EVENT, EditParams, HELLO, Hello, PairEvent, PairOffer,
     PairedDocument, SAVE, VERSION, Welcome, WireDiagnostics, WireDocument, WireEdit, WireSave,
 };
+use crate::client::ClientFacts;
 use crate::connection::ClientConnection;
 use crate::documents::target;
 use crate::host::LspHost;
+use crate::processes;
 
 /// The most partners at a time.
 const MAX_PARTNERS: usize = 8;
@@ -57,7 +60,7 @@ pub(crate) fn begin(connection: &Arc<ClientConnection>) {
 }
 
 async fn listen(connection: &Arc<ClientConnection>) -> io::Result<()> {
-    let editor = connection.facts.get().and_then(|facts| facts.process_id).or_else(place::parent);
+    let editor = connection.facts.get().and_then(ClientFacts::editor_process).or_else(processes::parent);
     let Some(editor) = editor else { return Err(io::Error::other("the editor's process is not known")) };
     let roots = connection.workspace_roots().into_iter();
     let roots: Vec<AbsPath> =
@@ -69,8 +72,9 @@ async fn listen(connection: &Arc<ClientConnection>) -> io::Result<()> {
     let process = std::process::id();
     // Two ids have more than 128 random bits.
     let token = format!("{}{}", SessionId::generate(), SessionId::generate());
-    let socket = folder.join(format!("{process}.sock"));
-    let offer = Arc::new(PairOffer { version: VERSION, process, editor, roots, socket, token });
+    let host = host_name().to_owned();
+    let socket = folder.join(format!("{}.sock", place::name(&host, process)));
+    let offer = Arc::new(PairOffer { version: VERSION, host, process, editor, roots, socket, token });
     place::withdraw(&offer, &folder);
     let listener = UnixListener::bind(&offer.socket)?;
     let (ending, of) = (Arc::clone(&offer), folder.clone());

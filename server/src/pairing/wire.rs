@@ -32,6 +32,8 @@ pub(super) const EVENT: &str = "event";
 #[serde(rename_all = "camelCase")]
 pub(super) struct PairOffer {
     pub(super) version: u32,
+    /// The name of the server's host: hosts with a common state folder cannot be paired.
+    pub(super) host: String,
     /// The process of the server.
     pub(super) process: u32,
     /// The process of the editor.

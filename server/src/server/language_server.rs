@@ -4,6 +4,7 @@
 //! the transport turns into arrival order.
 
 use async_trait::async_trait;
+use kode_engine::base::host_name::host_name;
 use lsp_types::{
     CodeActionParams, CodeActionResponse, CodeLens, CodeLensParams, CompletionParams, CompletionResponse,
     DidChangeConfigurationParams, DidChangeTextDocumentParams, DidChangeWorkspaceFoldersParams,
@@ -18,7 +19,7 @@ use tower_lsp::jsonrpc::Result;
 use super::capabilities::capabilities;
 use crate::agent::{UserOptions, settings};
 use crate::backend::Backend;
-use crate::client::ClientFacts;
+use crate::client::{ClientFacts, WorkspaceRoot};
 use crate::plain::review::publish::ReviewPublisher;
 use crate::plain::review::{self, SessionReview};
 use crate::plain::{asking, chat, commands, completion};
@@ -33,8 +34,15 @@ impl LanguageServer for Backend {
         tracing::info!(client = ?facts.name, version = ?facts.version, encoding = ?facts.encoding, "initialize");
         self.connection().documents.set_encoding(facts.encoding);
         self.connection().set_workspace_roots(&facts.roots);
-        if let Some(process) = facts.process_id {
-            self.connection().lifecycle.watch_process(process);
+        match (facts.editor_process(), facts.process_id) {
+            (Some(process), _) => self.connection().lifecycle.watch_process(process),
+            (None, Some(id)) => {
+                tracing::warn!(
+                    id,
+                    "the editor's process is not above this one, as over SSH; it is not watched"
+                );
+            }
+            (None, None) => {}
         }
         Ok(InitializeResult {
             capabilities: capabilities(facts),
@@ -49,10 +57,18 @@ impl LanguageServer for Backend {
         #[cfg(unix)]
         crate::pairing::begin(self.connection());
         let facts = self.connection().facts.get();
-        let problems = facts.map(|facts| UserOptions::read(&facts.initialization_options).1);
-        if let Some(problems) = problems.filter(|problems| !problems.is_empty()) {
+        if let Some(facts) = facts {
             let client = self.connection().client.clone();
-            tokio::spawn(async move { client.show_message(MessageType::WARNING, problems.join("\n")).await });
+            let mut problems = UserOptions::read(&facts.initialization_options).1;
+            let roots = facts.roots.clone();
+            tokio::spawn(async move {
+                // A folder may be on a disk that hangs.
+                let missing = tokio::task::spawn_blocking(move || missing_folders(&roots)).await;
+                problems.extend(missing.unwrap_or_default());
+                if !problems.is_empty() {
+                    client.show_message(MessageType::WARNING, problems.join("\n")).await;
+                }
+            });
         }
         if facts.is_some_and(|facts| facts.configuration_registration) {
             let client = self.connection().client.clone();
@@ -149,6 +165,21 @@ impl LanguageServer for Backend {
             agent.watch_settings();
         }
     }
+}
+
+/// What follows from workspace folders that this host does not have, as when the editor runs on another host.
+fn missing_folders(roots: &[WorkspaceRoot]) -> Vec<String> {
+    let missing = roots.iter().filter(|root| !root.path.as_path().exists());
+    let text = |root: &WorkspaceRoot| {
+        format!(
+            "The workspace folder {} does not exist on the host of kode-ls ({}). The agent works on open documents \
+             alone: commands fail, and new files are created on that host. Give the workspace the same path on both \
+             hosts, then restart kode-ls.",
+            root.path,
+            host_name()
+        )
+    };
+    missing.map(text).collect()
 }
 
 /// The changes that wait in a document.
@@ -272,21 +303,22 @@ mod tests {
         assert_eq!(client.ended().await, crate::transport::ServeEnd::Orderly);
     }
 
-    #[cfg(unix)]
-    #[tokio::test(start_paused = true)]
-    async fn the_server_ends_with_the_process_of_the_editor() {
-        let mut editor = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-        let (mut client, _front_end) = connect();
-        client.request(1, "initialize", json!({"capabilities": {}, "processId": editor.id()})).await;
-        editor.kill().unwrap();
-        editor.wait().unwrap();
-        assert_eq!(client.ended().await, crate::transport::ServeEnd::Abrupt);
-    }
-
     #[tokio::test(start_paused = true)]
     async fn a_process_id_that_means_nothing_here_ends_nothing() {
         let (mut client, _front_end) = connect();
         client.request(1, "initialize", json!({"capabilities": {}, "processId": i32::MAX})).await;
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        client.request(2, "shutdown", Value::Null).await;
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test(start_paused = true)]
+    async fn a_process_id_of_another_host_that_is_taken_here_ends_nothing() {
+        let mut taken = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let (mut client, _front_end) = connect();
+        client.request(1, "initialize", json!({"capabilities": {}, "processId": taken.id()})).await;
+        taken.kill().unwrap();
+        taken.wait().unwrap();
         tokio::time::sleep(std::time::Duration::from_secs(60)).await;
         client.request(2, "shutdown", Value::Null).await;
     }

@@ -107,15 +107,15 @@ fn only_the_server_of_the_same_editor_and_workspace_is_paired_with() {
     let project = project();
     let other = project.outside().join("other");
     fs::create_dir(&other).unwrap();
-    let other_editor = OtherEditor::start();
-    for offer in [
-        // Another editor: a process that is not above the agent's.
-        Offer::kode().process(other_editor.0.id()).params(&project.workspace()),
-        // Another workspace.
-        Offer::kode().params(&other),
-    ] {
+    let of_another_workspace = || {
         let lsp = project.start();
-        lsp.initialize(offer);
+        lsp.initialize(Offer::kode().params(&other));
+        lsp
+    };
+    let of_another_editor = || project.connect_below_editor(&project.workspace());
+    let servers: [&dyn Fn() -> Client; 2] = [&of_another_editor, &of_another_workspace];
+    for start in servers {
+        let lsp = start();
         let uri = project.uri("a.txt");
         lsp.editor.open(&uri, "one\ntwo\n");
         lsp.editor.type_text(&uri, &Typing::before("two", "unsaved\n"));
@@ -126,23 +126,6 @@ fn only_the_server_of_the_same_editor_and_workspace_is_paired_with() {
         assert_eq!(lsp.editor.text(&uri), "one\nunsaved\ntwo\n");
         assert_eq!(project.read("a.txt"), "one\nTWO\n");
         assert_eq!(lsp.shut_down(), 0);
-    }
-}
-
-/// A process that is above no agent: a sleeping child, which ends with this.
-struct OtherEditor(std::process::Child);
-
-impl OtherEditor {
-    fn start() -> Self {
-        let mut command = std::process::Command::new("sleep");
-        Self(command.arg("600").stdout(std::process::Stdio::null()).spawn().unwrap())
-    }
-}
-
-impl Drop for OtherEditor {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
     }
 }
 

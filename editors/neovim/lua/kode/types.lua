@@ -2698,6 +2698,7 @@
 --- A server that writes a session.
 ---@class kode.SessionWriter
 ---@field pid integer Its process; 0 when that is not known.
+---@field host? string The name of its host, if that is another one than the server's. Its process id means nothing on the server's host then.
 ---@field client string The name of its client.
 ---@field version string Its version.
 ---@field since kode.Timestamp Since when it writes.

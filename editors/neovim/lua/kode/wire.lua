@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "356772bba4746359f0ce152437ea7b4eb72a669c4f8958ebbc72ae854905b8b8"
+M.schema_hash = "73325379b66e762b8e5d7d8786bf85d91857152b1f7fc2192566196eab1f74bc"
 
 return M

@@ -25,6 +25,7 @@ pub mod file_moves;
 pub mod file_turn;
 pub mod file_uri;
 pub mod folder_watch;
+pub mod host_name;
 pub mod identity;
 pub mod ids;
 pub mod mask;

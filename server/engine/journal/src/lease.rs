@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 
 use kode_base::file_moves;
 use kode_base::folder_watch::FolderWatch;
+use kode_base::host_name::host_name;
 use kode_base::ids::{AskId, LeaseId};
 use kode_base::private;
 
@@ -53,8 +54,11 @@ static STARTED: LazyLock<Timestamp> = LazyLock::new(Timestamp::now);
 pub struct SessionWriter {
     /// Names the time it writes: another one each time a session is opened.
     pub lease: LeaseId,
-    /// Its process.
+    /// Its process, on its host.
     pub pid: u32,
+    /// The name of its host; empty where the system has none, and in older notes.
+    #[serde(default)]
+    pub host: String,
     /// When that process began to open sessions: tells it from a later one of the same number.
     pub started: Timestamp,
     /// The client it works for.
@@ -143,17 +147,29 @@ impl SessionWriter {
         Self {
             lease: LeaseId::generate(),
             pid: std::process::id(),
+            host: host_name().to_owned(),
             started: *STARTED,
             client: client.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             since: Timestamp::now(),
         }
     }
+
+    /// The name of its host, if that is another one than this. Its process id means nothing here then.
+    pub fn other_host(&self) -> Option<&str> {
+        Some(self.host.as_str()).filter(|host| !host.is_empty() && *host != host_name())
+    }
+
+    /// Names its process, and its host if that is another one than this.
+    pub fn process(&self) -> String {
+        let place = self.other_host().map_or_else(String::new, |host| format!(" on {host}"));
+        format!("process {}{place}", self.pid)
+    }
 }
 
 impl std::fmt::Display for SessionWriter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{} (process {})", self.client, self.pid)
+        write!(formatter, "{} ({})", self.client, self.process())
     }
 }
 
@@ -404,6 +420,21 @@ mod tests {
         assert_eq!(lease.writer(), Some(second.clone()));
         lease.withdraw(&second);
         assert_eq!(lease.writer(), None);
+    }
+
+    #[test]
+    fn the_process_of_another_host_is_named_with_its_host() {
+        let here = SessionWriter { pid: 7, ..SessionWriter::this("Neovim") };
+        assert_eq!(here.to_string(), "Neovim (process 7)");
+        let there = SessionWriter { host: "devbox".to_owned(), ..here.clone() };
+        assert_eq!(
+            (there.to_string().as_str(), there.other_host()),
+            ("Neovim (process 7 on devbox)", Some("devbox"))
+        );
+        let mut older = serde_json::to_value(&here).unwrap();
+        older.as_object_mut().unwrap().remove("host");
+        let older: SessionWriter = serde_json::from_value(older).unwrap();
+        assert_eq!((older.to_string(), older.other_host()), (here.to_string(), None));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod lease;
 mod line;
 mod payloads;
 pub mod reader;
+pub mod shared_locks;
 mod shelf;
 #[cfg(test)]
 #[path = "."]

@@ -39,7 +39,7 @@ export function Followed() {
             <Icon name="eye" />
             <p>
                 {by
-                    ? `Open in ${exactLine(by.client || "another window")} (process ${by.pid}). You can watch it here.`
+                    ? `Open in ${exactLine(by.client || "another window")} (process ${by.pid}${by.host ? ` on ${exactLine(by.host)}` : ""}). You can watch it here.`
                     : "This session is open in no window. Your next prompt opens it here."}
             </p>
             {by && (

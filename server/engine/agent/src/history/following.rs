@@ -452,6 +452,7 @@ fn writer(lease: &Lease) -> Option<SessionWriter> {
     }
     Some(lease.writer().unwrap_or_else(|| SessionWriter {
         pid: 0,
+        host: String::new(),
         client: "another server".to_owned(),
         version: String::new(),
         since: Timestamp::UNIX_EPOCH,
