@@ -351,7 +351,7 @@ requests! {
     /// Errors: `unknownSession`, `unknownHunk`, `nothingToDo`, `sessionBusy`, `invalidParams`.
     ResolveEdits = "agent/edits/resolve", ResolveEditsParams => ResolveEditsResult;
     /// Marks the changes of a file as reviewed, or removes the mark. Nothing is kept or undone by it, and a hunk that comes or
-    /// changes afterwards ends it; `edits_changed` tells of it.
+    /// changes afterwards ends it; `edits_changed` reports it.
     ///
     /// Errors: `unknownSession`, `nothingToDo`, `invalidParams`.
     MarkReviewed = "agent/edits/review", MarkReviewedParams => ();

@@ -48,7 +48,7 @@ impl Collector {
         self.received.lock().unwrap().clone()
     }
 
-    /// All bodies as text, for what must not be in them. Texts stand in protobuf as they are.
+    /// All bodies as text, for what must not be in them. Texts are in protobuf as they are.
     pub(crate) fn text(&self) -> String {
         let bodies = self.received();
         bodies.iter().map(|export| String::from_utf8_lossy(&export.body).into_owned()).collect()

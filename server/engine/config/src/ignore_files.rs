@@ -43,7 +43,7 @@ pub fn count_in_copy(copy: &AbsPath, of: &AbsPath) {
     copies.push((copy.clone(), of.clone()));
 }
 
-/// A look at the ignore files: each folder is read once in it. Blocks on the disk.
+/// A view of the ignore files: each folder is read once in it. Blocks on the disk.
 #[derive(Debug, Default)]
 pub struct IgnoreLook {
     /// The names that the user has switched off.
@@ -67,7 +67,7 @@ struct FolderIgnores {
 }
 
 impl IgnoreLook {
-    /// A look at the ignore files of all names but these.
+    /// A view of the ignore files of all names but these.
     #[must_use]
     pub fn without(disabled: &[String]) -> Self {
         Self { disabled: disabled.to_vec(), ..Self::default() }

@@ -170,7 +170,7 @@ impl EffectivePolicy {
         self.policy.sandbox.clone().filter(|_| !touches.iter().any(leaves))
     }
 
-    /// A look at the ignore files that count.
+    /// A view of the ignore files that count.
     #[must_use]
     pub fn ignore_look(&self) -> IgnoreLook {
         IgnoreLook::without(&self.policy.preferences.disabled_ignore_files)
@@ -188,7 +188,7 @@ impl EffectivePolicy {
         self.within_look(mode, workspace, (real_paths, &self.ignore_look()), delivery, ask)
     }
 
-    /// As [`Self::within`], with a look at the ignore files that several questions of one call share.
+    /// As [`Self::within`], with a view of the ignore files that several questions of one call share.
     fn within_look<T>(
         &self,
         mode: Mode,

@@ -270,7 +270,7 @@ fn an_index_answers_for_sessions_whose_journals_are_as_they_were() {
     fs::write(&index, text.replace("\"title\":\"prompt\"", "\"title\":\"kept\"")).unwrap();
     let again = home.list(&home.catalogue(), &ListSessions::newest(home.here(), 100));
     assert!(again.sessions.iter().all(|session| session.title == "kept"), "{again:?}");
-    // An entry that says nothing to go by costs a look at its journal.
+    // An entry that says nothing to go by costs a read of its journal.
     fs::write(&index, text.replace("\"title\":\"prompt\"", "\"title\":7")).unwrap();
     assert_eq!(home.list(&home.catalogue(), &ListSessions::newest(home.here(), 100)), whole);
     fs::write(&index, "damaged").unwrap();

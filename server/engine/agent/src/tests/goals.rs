@@ -1,6 +1,6 @@
 //! The bounds of goals: time that is gathered over turns and restarts, and money where prices are known.
 //!
-//! Rule: the clock is the runtime's, which stands still until a test moves it.
+//! Rule: the clock is the runtime's, which does not move until a test moves it.
 
 use super::*;
 use kode_record::goal::{Goal, GoalState};

@@ -7,7 +7,7 @@ use super::report::{IgnoreReport, LineFault};
 use super::*;
 use kode_base::paths::real_path;
 
-/// A folder with these files; a text stands behind `=`.
+/// A folder with these files; a text follows `=`.
 fn folder(files: &[&str]) -> (tempfile::TempDir, AbsPath) {
     let kept = tempfile::tempdir().unwrap();
     let place = AbsPath::new(real_path(kept.path()).unwrap()).unwrap();

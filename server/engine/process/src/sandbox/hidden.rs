@@ -1,6 +1,6 @@
 //! A filter of paths that commands are not to see.
 //!
-//! Rule: a filter is asked anew for each walk, so that it is as current as the files that it reads.
+//! Rule: a filter is asked again for each walk, so that it is as current as the files that it reads.
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 use std::ffi::OsStr;

@@ -41,7 +41,7 @@ pub(super) enum MountKind {
     ReadOnly,
     HiddenFile,
     HiddenFolder,
-    /// As hidden, and cannot be opened: a file that seems to be empty, or gone, would be taken for a change of it.
+    /// As hidden, and cannot be opened: a file that seems to be empty, or gone, would count as a change of it.
     ClosedFile,
     ClosedFolder,
 }
