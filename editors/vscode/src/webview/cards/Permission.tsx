@@ -75,8 +75,8 @@ export function PermissionCard({ prompt, others }: Props) {
                 <Preview prompt={prompt} state={state} sight={sight} />
                 <Reasons prompt={prompt} />
                 <Arguments prompt={prompt} state={state} />
-                <ReachChoice prompt={prompt} state={state} />
             </div>
+            <ReachChoice prompt={prompt} state={state} />
             <Answer prompt={prompt} state={state} sight={sight} tell={tell} />
         </section>
     );
