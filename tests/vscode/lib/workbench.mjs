@@ -70,8 +70,11 @@ async function end(child, signal = "SIGTERM") {
 
 /** The workbench of a run. */
 export class Workbench {
-    /** `tools`: { codeServer, chromium, playwright, server, neovim, vsixes, out }; `script`: that of the model. */
-    static async start(tools, script) {
+    /**
+     * `tools`: { codeServer, chromium, playwright, server, neovim, vsixes, out }; `script`: that of the model; `variables`:
+     * those of the environment that differ, `undefined` to take one away.
+     */
+    static async start(tools, script, variables = {}) {
         const box = fs.mkdtempSync(path.join(os.tmpdir(), "kode-vscode-"));
         for (const folder of ["ud/User", "ud/Machine", "ext", "home", "state", "s", "w"]) {
             fs.mkdirSync(path.join(box, folder), { recursive: true });
@@ -83,7 +86,7 @@ export class Workbench {
         const machine = { "kode.server.path": tools.server };
         fs.writeFileSync(path.join(box, "ud/Machine/settings.json"), JSON.stringify(machine));
         fs.writeFileSync(path.join(box, "config.yaml"), "auth: none\n");
-        const workbench = new Workbench(tools, box);
+        const workbench = new Workbench(tools, box, variables);
         try {
             await workbench.startModel();
             workbench.install();
@@ -96,9 +99,10 @@ export class Workbench {
         return workbench;
     }
 
-    constructor(tools, box) {
+    constructor(tools, box, variables) {
         this.tools = tools;
         this.box = box;
+        this.variables = variables;
         this.outside = new Set();
         this.windows = new Set();
         this.count = 0;
@@ -148,6 +152,7 @@ export class Workbench {
             ANTHROPIC_BASE_URL: this.modelUrl,
             ANTHROPIC_API_KEY: "test-key",
             OLLAMA_HOST: new URL(this.modelUrl).host,
+            ...this.variables,
         };
         delete environment.VSCODE_IPC_HOOK_CLI;
         return environment;

@@ -22,6 +22,15 @@ export function exactLine(text: string): string {
     return exact(text).replace(/\n+/g, " ⏎ ");
 }
 
+/** The beginning of an answer on one line, without the marks of Markdown. */
+export function plainLine(markdown: string): string {
+    const text = markdown
+        .replace(/^ {0,3}(?:#{1,6}|>|[-*+]|\d+[.)]|`{3,}.*|~{3,}.*)(?: +|$)/gm, "")
+        .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
+        .replace(/(\*\*|__|~~|`+)(?=\S)(.*?\S)\1/g, "$2");
+    return exact(text).replace(/\s*\n\s*/g, " ").trim();
+}
+
 /** Words for people, in any script. */
 export function prose(text: string): string {
     return text.replace(/\r\n?/g, "\n").replace(TURNING, named);

@@ -12,7 +12,7 @@ import {
     type Blocks,
 } from "../../../../editors/vscode/src/webview/markdown/blocks";
 import { codeTarget, fileLocation, linkTarget } from "../../../../editors/vscode/src/webview/markdown/links";
-import { exact, exactLine, prose, span, tokens } from "../../../../editors/vscode/src/webview/text";
+import { exact, exactLine, plainLine, prose, span, tokens } from "../../../../editors/vscode/src/webview/text";
 
 const TEXT = `# Title
 
@@ -158,4 +158,15 @@ test("figures are short", () => {
         "2M",
     ]);
     assert.deepEqual([400, 59_000, 61_000, 3_700_000].map(span), ["0.4 s", "59 s", "1 min 1 s", "1 h 1 min"]);
+});
+
+test("the beginning of an answer is shown without the marks of Markdown", () => {
+    const shown = {
+        "`gross` rounds to **cents** now.": "gross rounds to cents now.",
+        "## Result\n\n- one [file](src/a.rs)\n- two\n": "Result one file two",
+        "```py\na = b * c * d\n```": "a = b * c * d",
+        "2 * 3 * 4, __init__ and a_b_c": "2 * 3 * 4, init and a_b_c",
+        "an ``a`b`` in it": "an a`b in it",
+    };
+    for (const [markdown, line] of Object.entries(shown)) assert.equal(plainLine(markdown), line);
 });

@@ -6,7 +6,7 @@ import type { SessionSummary } from "kode-protocol";
 
 import { useApp, useSelect } from "../app/context.ts";
 import { showSession } from "../app/sessions.ts";
-import { ago, counted, dollars, exactLine } from "../text.ts";
+import { ago, counted, dollars, exactLine, plainLine } from "../text.ts";
 import { Spinner } from "./Icon.tsx";
 
 export function SessionLink({ session }: { session: SessionSummary }) {
@@ -44,7 +44,7 @@ function detailOf(session: SessionSummary, unseen: boolean): string {
         stateOf(session, unseen),
         session.turns === undefined ? "" : counted(session.turns, "turn"),
         session.cost === undefined || session.cost === 0 ? "" : dollars(session.cost),
-        session.lastAnswer === undefined ? "" : exactLine(session.lastAnswer),
+        session.lastAnswer === undefined ? "" : plainLine(session.lastAnswer),
     ];
     return parts.filter((part) => part !== "").join(" · ");
 }
