@@ -1,6 +1,7 @@
-//! The cost of listing many sessions: without an index, from the index on the disk, and again.
+//! The cost of listing many sessions: without an index, from the index on the disk, and again. The memory of many live sessions,
+//! and the cost of a server that has nothing to do.
 //!
-//! Rule: the floor reads the names and asks the system for length and time of every journal, which is what any list has to
+//! Rule: the floor of a list reads the names and asks the system for length and time of every journal, which is what any list has to
 //! do to be true. Nothing here passes or fails.
 //!
 //! Run it with `cargo build --release && cargo bench -p kode-e2e --bench sessions`; a number after `--` sets how many.
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use kode_e2e::measure::{Spread, by_turns, figure, heading, row, time};
-use kode_e2e::{Client, Project, Script, call, say};
+use kode_e2e::{Client, Offer, Project, Script, Session, call, say};
 use serde_json::json;
 
 /// Sessions, unless the command line says otherwise.
@@ -29,6 +30,13 @@ const RUNS: usize = 15;
 const COLD_RUNS: usize = 3;
 /// Sessions of a page.
 const PAGE: usize = 50;
+
+/// Sessions that are live at the same time, and the turns of each; a turn has three items.
+const LIVE: usize = 64;
+const LIVE_TURNS: usize = 334;
+/// Workspace folders of a server at rest, and how long it is watched.
+const FOLDERS: usize = 10;
+const REST: Duration = Duration::from_secs(60);
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -48,14 +56,23 @@ fn main() {
     indexed(&project, &folder);
     warm(&project, &folder);
     search(&project, sessions);
+    drop(project);
+    live();
+    at_rest();
 }
 
 /// Stores many sessions that are like one of two turns.
 fn fill(project: &Project, sessions: usize) -> PathBuf {
+    fill_with(project, sessions, &["one turn with a call", "another"])
+}
+
+/// Stores many sessions that are like one with these prompts.
+fn fill_with(project: &Project, sessions: usize, prompts: &[&str]) -> PathBuf {
     let client = project.open();
     let session = client.session_with(json!({ "mode": "bypassPermissions" }));
-    session.run("one turn with a call");
-    session.run("another");
+    for prompt in prompts {
+        session.run(prompt);
+    }
     let id = session.id.clone();
     client.shut_down();
     let workspace = fs::read_dir(project.home().join("sessions")).unwrap();
@@ -128,6 +145,56 @@ fn warm(project: &Project, folder: &Path) {
     row("list again, warm", &ours, "100 ms");
     figure("ratio", ours.median / floor.median, "", "");
     figure("memory it leaves", (client.proportional_set_size() - before) / MIB, " MiB", "");
+}
+
+/// Many sessions in one server: opened, and after a turn in each.
+fn live() {
+    let turn = [call("Bash", json!({ "command": "seq 100" })), say("It is done. ")];
+    let project = Project::new(&Script::default().when("^one", turn).otherwise([say("Hello.")]));
+    fill_with(&project, LIVE, &["one turn"; LIVE_TURNS]);
+    let client = project.open();
+    client.call("agent/models/list", json!({}));
+    let before = client.proportional_set_size();
+    heading(&format!("{LIVE} live sessions of {} items", LIVE_TURNS * 3));
+    figure("memory without a session", before / MIB, " MiB", "");
+    let ids: Vec<String> = (0..LIVE).map(|number| format!("ses_{number}")).collect();
+    for id in &ids {
+        client.call("agent/session/load", json!({ "sessionId": id, "items": 100 }));
+    }
+    figure("memory with all of them opened", client.proportional_set_size() / MIB, " MiB", "200 MiB");
+    for id in &ids {
+        Session::new(&client, id).run("another");
+    }
+    figure("memory after a turn in each", client.proportional_set_size() / MIB, " MiB", "200 MiB");
+    client.shut_down();
+}
+
+/// A server that watches the folders of an editor and has nothing to do.
+fn at_rest() {
+    let project = Project::new(&Script::new([say("Hello.")]));
+    let folders: Vec<PathBuf> =
+        (0..FOLDERS).map(|number| project.outside().join(format!("w{number}"))).collect();
+    for folder in &folders {
+        fs::create_dir_all(folder.join("src")).unwrap();
+        fs::write(folder.join("src/a.txt"), "one\n").unwrap();
+    }
+    let client = project.start();
+    let mut params = Offer::kode().params(&project.workspace());
+    let name = |folder: &PathBuf| url::Url::from_directory_path(folder).unwrap().to_string();
+    let listed = folders.iter().map(|folder| json!({ "uri": name(folder), "name": "workspace" }));
+    params["workspaceFolders"] = json!(listed.collect::<Vec<_>>());
+    client.initialize(params);
+    heading(&format!("a server at rest with {FOLDERS} workspace folders"));
+    figure("memory before the first session", client.proportional_set_size() / MIB, " MiB", "");
+    for folder in &folders {
+        client.session_with(json!({ "workspaceFolder": name(folder) }));
+    }
+    figure("memory with a session in each", client.proportional_set_size() / MIB, " MiB", "");
+    let before = client.processor_time();
+    std::thread::sleep(REST);
+    let share = (client.processor_time() - before).as_secs_f64() / REST.as_secs_f64();
+    figure("share of a processor", share * 100.0, " %", "0.1 %");
+    client.shut_down();
 }
 
 fn search(project: &Project, sessions: usize) {

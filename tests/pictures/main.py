@@ -1,6 +1,6 @@
-"""Makes pictures of terminals, and joins the frames of the chat into an animation.
+"""Makes pictures of terminals, joins the frames of the chat into an animation, and packs pictures of VS Code.
 
-    main.py --server PROGRAM --neovim PROGRAM --frames FOLDER --out FOLDER [chat|neovim|demo]
+    main.py --server PROGRAM --neovim PROGRAM --frames FOLDER --out FOLDER [chat|vscode|neovim|demo]
 
 Rule: a terminal is drawn as tmux reports it, cell by cell, as text with colors; no cell is added or left out.
 """
@@ -178,6 +178,19 @@ def chat(arguments: argparse.Namespace) -> bytes:
     return made.getvalue()
 
 
+def stills(arguments: argparse.Namespace) -> None:
+    """The pictures of VS Code that the documentation shows."""
+    from PIL import Image
+
+    out = arguments.out / "vscode"
+    out.mkdir(exist_ok=True)
+    for name in STILLS:
+        Image.open(arguments.frames / f"{name}.png").convert("RGB").save(out / f"{name}.webp", quality=82, method=6)
+
+
+STILLS = [
+    "first-key", "edit-permission", "edit-review", "command-permission", "recent", "answer", "output", "models", "sessions",
+]  # fmt: skip
 TERMINALS = {"neovim": neovim, "demo": demo}
 
 
@@ -187,13 +200,16 @@ def main() -> int:
     parser.add_argument("--neovim", type=Path, required=True)
     parser.add_argument("--frames", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("picture", nargs="?", choices=["chat", *TERMINALS])
+    parser.add_argument("picture", nargs="?", choices=["chat", "vscode", *TERMINALS])
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    wanted = [arguments.picture] if arguments.picture else ["chat", *TERMINALS]
+    wanted = [arguments.picture] if arguments.picture else ["chat", "vscode", *TERMINALS]
     for name in wanted:
         if name == "chat":
             (arguments.out / "chat.webp").write_bytes(chat(arguments))
+            continue
+        if name == "vscode":
+            stills(arguments)
             continue
         scene = Scene(arguments.server)
         try:

@@ -6,6 +6,7 @@
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -226,6 +227,19 @@ impl Client {
         let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
         let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<f64>().ok());
         kib.unwrap_or_else(|| panic!("{path} names no Pss")) * 1024.0
+    }
+
+    /// The time that the threads of the server have run on a processor; without threads that have ended.
+    ///
+    /// # Panics
+    /// Where the system does not tell it.
+    #[must_use]
+    pub fn processor_time(&self) -> Duration {
+        let path = format!("/proc/{}/task", self.process_id());
+        let tasks = std::fs::read_dir(&path).unwrap_or_else(|error| panic!("{path}: {error}")).flatten();
+        let texts = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("schedstat")).ok());
+        let nanoseconds = |text: String| text.split_whitespace().next()?.parse::<u64>().ok();
+        Duration::from_nanos(texts.filter_map(nanoseconds).sum())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Process> {

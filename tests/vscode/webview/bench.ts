@@ -3,18 +3,20 @@
 // Rule: each figure is beside its floor of the same run, the same with an almost empty session, and is marked where it
 // has a budget. Nothing is asserted here.
 
-import { chromium } from "playwright-core";
+import { type Browser, chromium, type Page } from "playwright-core";
 
 import { ChatPage } from "./lib/host";
-import { LONG_MESSAGES, longFiles, longPrograms, makeLong } from "./lib/long";
+import { LONG_MESSAGES, longFiles, longPrograms, makeLong, pieces } from "./lib/long";
 import { Project, text } from "./lib/project";
 
-const words = Array.from({ length: 900 }, (_, index) => `word${index} `).join("");
 const programs = [
     ...longPrograms,
-    { when: "^stream", steps: [{ content: [text(`${words}\n\n${words}`)], chunk: 6 }] },
+    pieces,
     { steps: [{ content: [text("Short.")] }] },
 ];
+
+/** As many frames as a stream has. */
+const BARE_FRAMES = 300;
 
 const median = (numbers: number[]) =>
     numbers.sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
@@ -43,7 +45,42 @@ async function openings(chat: ChatPage, selector: string): Promise<number> {
     return round(median(times));
 }
 
-async function figures(chat: ChatPage, label: string): Promise<void> {
+/** Starts to take the times between frames of a page; `framesOf` ends it. */
+async function takeFrames(page: Page): Promise<void> {
+    await page.evaluate(() => {
+        const gaps: number[] = [];
+        (window as unknown as { gaps: number[] }).gaps = gaps;
+        let last = performance.now();
+        const frame = (now: number) => {
+            gaps.push(now - last);
+            last = now;
+            requestAnimationFrame(frame);
+        };
+        requestAnimationFrame((now) => {
+            last = now;
+            requestAnimationFrame(frame);
+        });
+    });
+}
+
+/** The time between two frames that 19 of 20 stay below, in milliseconds. */
+async function framesOf(page: Page): Promise<number> {
+    const gaps = await page.evaluate(() => (window as unknown as { gaps: number[] }).gaps);
+    gaps.sort((a, b) => a - b);
+    return round(gaps[Math.floor(gaps.length * 0.95)] ?? Number.NaN);
+}
+
+/** The same of a page with nothing on it, over as long as a stream takes. */
+async function bareFrames(browser: Browser): Promise<number> {
+    const page = await browser.newPage();
+    await takeFrames(page);
+    await page.waitForFunction((count) => (window as unknown as { gaps: number[] }).gaps.length >= count, BARE_FRAMES);
+    const frames = await framesOf(page);
+    await page.close();
+    return frames;
+}
+
+async function figures(chat: ChatPage, label: string, bare: number): Promise<void> {
     const client = await chat.page.context().newCDPSession(chat.page);
     const heap = async () => {
         await client.send("HeapProfiler.collectGarbage");
@@ -97,13 +134,15 @@ async function figures(chat: ChatPage, label: string): Promise<void> {
     });
     const before = chat.sent;
     const begun = Date.now();
-    await chat.say("stream");
+    await takeFrames(chat.page);
+    await chat.say("pieces");
     await chat.page.waitForSelector(".working");
-    await chat.page.waitForSelector(".working", { state: "detached", timeout: 60_000 });
+    await chat.page.waitForSelector(".working", { state: "detached", timeout: 120_000 });
     const long = await chat.page.evaluate(() => (window as unknown as { long: number[] }).long);
     const seconds = (Date.now() - begun) / 1_000;
-    console.log(`  stream of 1,800 words in ${round(seconds)} s and ${chat.sent - before} messages`);
+    console.log(`  stream of 20,000 pieces in ${round(seconds)} s and ${chat.sent - before} messages`);
     row("its longest task", round(Math.max(0, ...long)), "ms", 50);
+    row(`its frames, 95th percentile (bare page: ${bare} ms)`, await framesOf(chat.page), "ms", 2 * bare);
     row("heap after that", await heap(), "MB", 120);
 }
 
@@ -123,7 +162,7 @@ async function main(): Promise<void> {
         [`a session of ${LONG_MESSAGES} messages`, sessionId],
     ] as const) {
         const chat = await ChatPage.open(browser, project, server, { state: { sessionId: id } });
-        await figures(chat, label);
+        await figures(chat, label, await bareFrames(browser));
         const answers: number[] = [];
         for (let index = 0; index < 7; index += 1) {
             const begun = performance.now();

@@ -62,3 +62,31 @@ export async function makeLong(server: Server): Promise<string> {
     }
     return sessionId;
 }
+
+/** Pieces of the long stream: of each answer, and answers with a check of a file between. */
+const PIECES = 1_000;
+const ANSWERS = 20;
+const PIECE = 12;
+
+/** Paragraphs of every length, so that the heights of rows are of every kind. */
+export const paragraphs = (seed: number, characters: number): string => {
+    let all = "";
+    for (let count = seed; all.length < characters; count += 1)
+        all += `${count % 9 === 0 ? "- " : ""}${"some words ".repeat(1 + ((count * 7) % 23))}${count}.\n\n`;
+    return all.slice(0, characters);
+};
+
+/** The long stream: 20,000 pieces. */
+export const pieces: Program = {
+    when: "^pieces",
+    steps: [
+        ...Array.from({ length: ANSWERS }, (_, answer) => ({
+            chunk: PIECE,
+            content: [
+                text(paragraphs(answer, PIECES * PIECE)),
+                call("Read", { file_path: "{{cwd}}/a.txt", offset: 1 + answer, limit: 1 }),
+            ],
+        })),
+        { content: [text("End of the pieces.")] },
+    ],
+};

@@ -7,8 +7,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import type { ChatPage } from "../lib/host";
-import { longFiles, longPrograms, makeLong } from "../lib/long";
-import { call, text, type Program, type Project } from "../lib/project";
+import { longFiles, longPrograms, makeLong, paragraphs, pieces } from "../lib/long";
+import { text, type Program, type Project } from "../lib/project";
 import { inWorld, useBrowser } from "../lib/world";
 
 useBrowser();
@@ -28,32 +28,6 @@ const stream: Program = {
             gate: "more",
             gate_after_events: 60,
         },
-    ],
-};
-/** Pieces of the long stream: of each answer, and answers with a check of a file between. */
-const PIECES = 1_000;
-const ANSWERS = 20;
-const PIECE = 12;
-
-/** Paragraphs of every length, so that the heights of rows are of every kind. */
-const paragraphs = (seed: number, characters: number): string => {
-    let all = "";
-    for (let count = seed; all.length < characters; count += 1)
-        all += `${count % 9 === 0 ? "- " : ""}${"some words ".repeat(1 + ((count * 7) % 23))}${count}.\n\n`;
-    return all.slice(0, characters);
-};
-
-const pieces: Program = {
-    when: "^pieces",
-    steps: [
-        ...Array.from({ length: ANSWERS }, (_, answer) => ({
-            chunk: PIECE,
-            content: [
-                text(paragraphs(answer, PIECES * PIECE)),
-                call("Read", { file_path: "{{cwd}}/a.txt", offset: 1 + answer, limit: 1 }),
-            ],
-        })),
-        { content: [text("End of the pieces.")] },
     ],
 };
 

@@ -31,7 +31,8 @@ export function Sessions() {
                     ref={search}
                     type="search"
                     class="search"
-                    placeholder="Search titles, prompts and answers"
+                    placeholder="Search sessions"
+                    title="Searches titles, prompts and answers"
                     aria-label="Search sessions"
                     value={list.query}
                     onInput={(event) => searchSessions(app, event.currentTarget.value)}
