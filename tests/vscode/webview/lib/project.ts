@@ -22,6 +22,7 @@ export interface Step {
     chunk?: number;
     gate?: string;
     gate_after_events?: number;
+    rate?: number;
     headers?: Record<string, string>;
     repeat?: number;
     usage?: Record<string, number>;

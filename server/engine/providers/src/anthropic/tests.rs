@@ -495,6 +495,17 @@ async fn a_server_that_is_not_there_is_a_network_error() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_scripted_answer_comes_at_its_rate() {
+    let answers = json!([
+        {"content": [{"type": "text", "text": "x".repeat(40)}], "chunk": 1, "rate": 4},
+    ]);
+    let fixture = Fixture::new(answers).await;
+    let began = tokio::time::Instant::now();
+    fixture.model.complete(&request(), &CancellationToken::new()).await.unwrap();
+    assert!(began.elapsed() >= std::time::Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn silence_ends_a_request() {
     let fixture = Fixture::new(json!([{"content": [{"type": "text", "text": "held back"}], "chunk": 4,
         "gate": "never", "gate_after_events": 4, "faults": [{"hang": true}]}]))

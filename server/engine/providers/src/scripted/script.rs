@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -103,6 +104,9 @@ pub struct ScriptStep {
     /// How many events go out before the gate; with none, not even the response's headers do.
     #[serde(default)]
     pub gate_after_events: usize,
+    /// How many events of a stream go out in a second, as a model writes them; as fast as they can be sent without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<NonZeroU32>,
     /// Further headers of the response, for example the provider's rate limits.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
@@ -139,6 +143,7 @@ impl Default for ScriptStep {
             chunk: DEFAULT_CHUNK,
             gate: None,
             gate_after_events: 0,
+            rate: None,
             headers: BTreeMap::new(),
             repeat: 1,
             faults: Vec::new(),

@@ -9,6 +9,7 @@ use std::convert::Infallible;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
@@ -373,7 +374,7 @@ async fn play(
         let numbers = state.log().number(&question, 0, number);
         let answer = ScriptedAnswer::text(NO_FURTHER_STEP, &question, &state.quirks, numbers).write();
         keep(&state, body, &answer, &conversation);
-        return deliver(&state, answer, is_streamed.then_some(framing), None, None);
+        return deliver(&state, answer, is_streamed.then_some(framing), Cues::default());
     };
     let mut cut = None;
     let fault = state.log().take_fault(position, step);
@@ -401,7 +402,8 @@ async fn play(
     if cut.is_none() {
         keep(&state, body, &answer, &conversation);
     }
-    let mut response = deliver(&state, answer, is_streamed.then_some(framing), gate, cut);
+    let mut response =
+        deliver(&state, answer, is_streamed.then_some(framing), Cues { gate, cut, rate: step.rate });
     add_headers(&mut response, &step.headers);
     response
 }
@@ -419,12 +421,22 @@ fn keep(state: &ScriptedState, body: &Value, answer: &WireAnswer, conversation: 
     memory.keep(id.clone(), conversation);
 }
 
+/// How the events of an answer go out.
+#[derive(Default)]
+struct Cues {
+    /// The gate, and how many events are before it.
+    gate: Option<(usize, String)>,
+    /// How many events go out before the connection is cut.
+    cut: Option<usize>,
+    /// Events in a second.
+    rate: Option<NonZeroU32>,
+}
+
 fn deliver(
     state: &Arc<ScriptedState>,
     answer: WireAnswer,
     framing: Option<RouteFraming>,
-    gate: Option<(usize, String)>,
-    cut: Option<usize>,
+    Cues { gate, cut, rate }: Cues,
 ) -> Response<ServerBody> {
     let framing = match (framing, cut) {
         (None, None) => return json_response(StatusCode::OK, &answer.whole),
@@ -432,15 +444,25 @@ fn deliver(
     };
     let events = answer.events.into_iter().map(|event| framing.frame(event)).collect();
     let cues = cues(events, gate, cut).into_iter();
-    let frames = stream::unfold((cues, Arc::clone(state)), |(mut cues, state)| async move {
+    let mut pace = rate.map(|rate| tokio::time::interval(Duration::from_secs(1) / rate.get()));
+    if let Some(pace) = &mut pace {
+        // An event that was late does not delay those after it.
+        pace.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    }
+    let frames = stream::unfold((cues, Arc::clone(state), pace), |(mut cues, state, mut pace)| async move {
         loop {
             match cues.next()? {
-                Cue::Send(event) => return Some((Ok(Frame::data(event)), (cues, state))),
+                Cue::Send(event) => {
+                    if let Some(pace) = &mut pace {
+                        pace.tick().await;
+                    }
+                    return Some((Ok(Frame::data(event)), (cues, state, pace)));
+                }
                 Cue::Hold(name) => state.gates.hold(&name).await,
                 Cue::Cut => {
                     // Pausing once lets the server send what it has before it closes the connection.
                     tokio::task::yield_now().await;
-                    return Some((Err(io::Error::other("cut by the script")), (cues, state)));
+                    return Some((Err(io::Error::other("cut by the script")), (cues, state, pace)));
                 }
             }
         }
