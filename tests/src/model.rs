@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::LIMIT;
-use crate::process::Process;
+use crate::process::{Process, in_background};
 use crate::script::Script;
 
 /// A running scripted model.
@@ -30,9 +30,15 @@ impl ScriptedModel {
         std::fs::write(file, script.json().to_string()).expect("the script can be written");
         let file = file.to_str().expect("paths of tests are text");
         let mut process = Process::start(&["scripted-model", "--script", file], None, &[]);
-        let mut line = String::new();
-        let stdout = process.child().stdout.as_mut().expect("stdout is a pipe");
-        BufReader::new(stdout).read_line(&mut line).expect("a pipe can be read");
+        let mut stdout = BufReader::new(process.child().stdout.take().expect("stdout is a pipe"));
+        let hello = in_background(move || {
+            let mut line = String::new();
+            stdout.read_line(&mut line).expect("a pipe can be read");
+            (line, stdout)
+        });
+        let (line, stdout) = hello.recv_timeout(LIMIT).expect("the scripted model says where it listens");
+        // Open as long as the model lives.
+        process.child().stdout = Some(stdout.into_inner());
         let Ok(hello) = serde_json::from_str::<Value>(&line) else {
             let mut stderr = String::new();
             let pipe = process.child().stderr.as_mut().expect("stderr is a pipe");

@@ -183,11 +183,27 @@ pub fn run_program(
         // A program that does not read its input closes it.
         let _ = stdin.write_all(input.as_bytes());
     });
-    let stdout = thread::spawn(move || read_all(stdout.expect("stdout is a pipe")));
-    let stderr = thread::spawn(move || read_all(stderr.expect("stderr is a pipe")));
-    let code = process.wait(&format!("{} {}", program.display(), arguments.join(" ")));
-    let joined = |reader: thread::JoinHandle<String>| reader.join().expect("reading does not panic");
-    Output { code, stdout: joined(stdout), stderr: joined(stderr) }
+    let stdout = in_background(move || read_all(stdout.expect("stdout is a pipe")));
+    let stderr = in_background(move || read_all(stderr.expect("stderr is a pipe")));
+    let name = format!("{} {}", program.display(), arguments.join(" "));
+    let code = process.wait(&name);
+    // What the program has started may hold its output open.
+    let read = |stream: mpsc::Receiver<String>| {
+        stream.recv_timeout(LIMIT).unwrap_or_else(|error| panic!("{name}: its output has no end: {error}"))
+    };
+    Output { code, stdout: read(stdout), stderr: read(stderr) }
+}
+
+/// Has another thread read, so that the one who waits for it can have a limit.
+pub(crate) fn in_background<T: Send + 'static>(
+    read: impl FnOnce() -> T + Send + 'static,
+) -> mpsc::Receiver<T> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        // Nobody waits any more after the limit.
+        let _ = sender.send(read());
+    });
+    receiver
 }
 
 fn read_all(mut stream: impl Read) -> String {
@@ -235,8 +251,14 @@ mod group {
 
     /// Kills the process and those that it started; fails only when it has ended by itself.
     pub(super) fn kill(leader: u32) {
+        // The program of wine refuses `/T` and ends nothing then, and a wait for the process would have no end.
+        let _ = end(&["/T"], leader) || end(&[], leader);
+    }
+
+    fn end(options: &[&str], process: u32) -> bool {
         let mut command = Command::new("taskkill");
-        command.args(["/F", "/T", "/PID", &leader.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
-        let _ = command.status();
+        command.arg("/F").args(options).args(["/PID", &process.to_string()]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
     }
 }
