@@ -8,6 +8,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use futures::FutureExt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::windows::named_pipe::{NamedPipeServer, ServerOptions};
 use uuid::Uuid;
@@ -43,6 +44,10 @@ fn pair(is_inbound: bool) -> io::Result<(NamedPipeServer, File)> {
     let server =
         options.first_pipe_instance(true).max_instances(1).reject_remote_clients(true).create(&name)?;
     let client = OpenOptions::new().read(!is_inbound).write(is_inbound).open(&name)?;
+    // A pipe that has no client yet refuses the first read, and no later one begins by itself: this begins it. The client is
+    // there, so that there is nothing to wait for.
+    let connected = server.connect().now_or_never();
+    connected.unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))?;
     Ok((server, client))
 }
 
