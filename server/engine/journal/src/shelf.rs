@@ -95,6 +95,14 @@ impl Shelf {
         Ok(())
     }
 
+    /// Lets go of its file, whose place another one takes: a file that is open is not replaced on every system. What is on it
+    /// counts as damaged from now on.
+    pub fn retire(&self) {
+        let mut inner = self.inner.lock();
+        (inner.file, inner.path) = (None, None);
+        self.condemn();
+    }
+
     /// Puts something on the shelf.
     ///
     /// # Errors
@@ -207,6 +215,19 @@ mod tests {
         assert_eq!(shelf.get(&one).unwrap(), b"one");
         assert_eq!(shelf.get(&two).unwrap_err().kind(), io::ErrorKind::InvalidData);
         assert!(shelf.is_damaged());
+    }
+
+    #[test]
+    fn one_that_has_retired_leaves_its_place_to_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(SHELF);
+        let old = Shelf::create(&path).unwrap();
+        let slot = old.put(b"one").unwrap();
+        old.retire();
+        std::fs::write(&path, b"another").unwrap();
+        assert!(old.get(&slot).is_err() && old.is_damaged());
+        old.put(b"later").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"another");
     }
 
     #[test]

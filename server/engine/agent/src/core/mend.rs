@@ -63,6 +63,9 @@ impl Core {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
+        if let Some(damaged) = state.shelf() {
+            damaged.retire();
+        }
         shelf.move_to(&path)?;
         fresh.take_over(&state);
         *state = fresh;
