@@ -246,8 +246,7 @@ fn block_on(front: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Re
         .build()
         .context("could not start the runtime")?;
     let outcome = runtime.block_on(front);
-    // A terminal that is still being read from must not hold up the end.
-    runtime.shutdown_background();
+    crate::runtime::end(runtime);
     drop(logging);
     outcome
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use kode_engine::base::scratch;
+use tokio::runtime::Runtime;
 
 use crate::lifecycle::Lifecycle;
 use crate::logging;
@@ -16,6 +17,11 @@ use crate::signals::EndSignals;
 
 /// The work of the process's own tasks is short; more threads would only cost start-up time.
 const WORKER_THREADS: usize = 2;
+
+/// How long the end of the process waits for the threads of its runtime. A read of standard input or of a terminal that is under
+/// way cannot be cancelled and must not keep the process alive. Windows ends threads wherever they are, with the locks that they
+/// hold, and the end of the process may wait for such a lock for ever: threads that have work to finish get the time for it.
+const END_OF_THREADS: Duration = Duration::from_millis(if cfg!(windows) { 100 } else { 0 });
 
 /// Serves until the client leaves.
 ///
@@ -30,9 +36,13 @@ pub(crate) fn run<T>(serve: impl Future<Output = io::Result<T>>) -> anyhow::Resu
         .context("the runtime cannot start")?;
     runtime.spawn_blocking(scratch::sweep);
     let ended = runtime.block_on(serve);
-    // A read of standard input that is under way cannot be cancelled and must not keep the process alive.
-    runtime.shutdown_timeout(Duration::ZERO);
+    end(runtime);
     ended.context("standard input and output cannot be opened")
+}
+
+/// Ends a runtime before its process ends.
+pub(crate) fn end(runtime: Runtime) {
+    runtime.shutdown_timeout(END_OF_THREADS);
 }
 
 /// Ends the process in order when the system asks for it. Must be called in a runtime.
