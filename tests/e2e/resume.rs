@@ -294,7 +294,11 @@ fn an_edit_whose_text_has_changed_is_not_asked_again_and_nothing_continues_by_it
     project.write("a.txt", "other\n");
     let asked = project.model.requests().len();
     let client = project.open();
-    let session = loaded(&client, &id);
+    let session = Session::new(&client, &id);
+    // The session is there once the call is over, which may be before its turn is.
+    if session.snapshot()["state"] != "READY" {
+        session.wait_event("the end of the turn", |event| event["state"] == "READY");
+    }
     let snapshot = session.snapshot();
     assert_eq!((&snapshot["state"], &snapshot["pendingPermissions"]), (&json!("READY"), &json!([])));
     assert_eq!(session.calls()[1]["state"], "FAILED");
