@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "73325379b66e762b8e5d7d8786bf85d91857152b1f7fc2192566196eab1f74bc";
+export const SCHEMA_HASH = "85c1474ad6072a9757fba104a30aa053782c9dc282ada39abc80f8e3c2725f06";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -5049,7 +5049,7 @@ export interface Requests {
     "agent/edits/resolve": { params: ResolveEditsParams; result: ResolveEditsResult };
     /**
      * Marks the changes of a file as reviewed, or removes the mark. Nothing is kept or undone by it, and a hunk that comes or
-     * changes afterwards ends it; `edits_changed` tells of it.
+     * changes afterwards ends it; `edits_changed` reports it.
      *
      * Errors: `unknownSession`, `nothingToDo`, `invalidParams`.
      */

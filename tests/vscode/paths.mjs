@@ -1,6 +1,6 @@
 // Five paths of people in the real workbench, by mouse and keyboard: the first key, the first edit that is reviewed, a command
 // that is denied, a session that is resumed, an answer that is copied. Prints for each what the hand does and how long the
-// program takes; takes pictures of what is seen on the way.
+// program takes; takes pictures on the way.
 //
 //   KODE_LS_BIN=target/release/kode-ls tests/vscode/run --paths
 //
@@ -92,7 +92,7 @@ function COLORS() {
     return `printf '${[...passed, "\\033[33m- test_slow (skipped)\\033[0m", "\\033[1m3 passed\\033[0m, 1 skipped"].join("\\n")}\\n'`;
 }
 
-/** What a person does: it counts clicks, texts and keys, and takes the time of the program. */
+/** The hand of a person: it counts clicks, texts and keys, and takes the time of the program. */
 class Hand {
     constructor(window) {
         this.window = window;

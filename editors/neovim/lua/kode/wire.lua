@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "73325379b66e762b8e5d7d8786bf85d91857152b1f7fc2192566196eab1f74bc"
+M.schema_hash = "85c1474ad6072a9757fba104a30aa053782c9dc282ada39abc80f8e3c2725f06"
 
 return M
