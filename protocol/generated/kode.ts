@@ -6,7 +6,7 @@
 export const PROTOCOL_VERSION = 1;
 
 /** The schema these types were made from; the server tells its own as `schemaHash`. */
-export const SCHEMA_HASH = "85c1474ad6072a9757fba104a30aa053782c9dc282ada39abc80f8e3c2725f06";
+export const SCHEMA_HASH = "fa947be5fc766c3f3256390b7fa06ec9878e4e6d418798363f1c603857da60e1";
 
 /** A rule to write. */
 export interface AddRuleParams {
@@ -51,6 +51,8 @@ export interface AgentInfo {
     source: FileSource;
     /** The path of the file it is from; absent when it is built in. */
     file?: string;
+    /** The command line of the other agent's program that does its tasks (`runs`); absent where kode-ls does them itself. */
+    runs?: string;
     /** Its model, by whatever names one; absent when its file says none. */
     model?: string;
     /** The tools it may use; absent for all that the session has. */

@@ -273,6 +273,9 @@ pub struct AgentInfo {
     /// The path of the file it is from; absent when it is built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// The command line of the other agent's program that does its tasks (`runs`); absent where kode-ls does them itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<String>,
     /// Its model, by whatever names one; absent when its file says none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,

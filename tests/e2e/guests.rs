@@ -117,6 +117,19 @@ fn accepting(client: &Client) -> Session<'_> {
 }
 
 #[test]
+fn the_list_of_agents_names_the_program_of_a_guest() {
+    let house = House::new(json!([]));
+    let client = house.open();
+    let session = client.session();
+    let listed = session.call("agent/agents/list", json!({}));
+    let runs: Vec<_> =
+        listed["agents"].as_array().unwrap().iter().filter(|one| !one["runs"].is_null()).collect();
+    let [visitor] = runs[..] else { panic!("{listed}") };
+    let runs = visitor["runs"].as_str().unwrap();
+    assert!(visitor["name"] == "visitor" && runs.contains(guest().to_str().unwrap()), "{visitor}");
+}
+
+#[test]
 fn a_guest_reads_unsaved_text_and_its_writes_are_in_the_review_and_undone() {
     let house = House::new(json!([
         { "think": "Let me " }, { "think": "see." },

@@ -2,6 +2,7 @@
 //!
 //! Rule: values only, no decisions; system prompts stay here. Lines are counted from 1, as people count them.
 
+use kode_engine::config::agents::guest::GuestProgram;
 use kode_engine::config::agents::{AgentType, ShadowedAgent};
 use kode_engine::config::extension::live::{ExtensionCounts, LoadedExtensions};
 use kode_engine::config::extension::places::ExtensionOrigin;
@@ -76,6 +77,7 @@ fn info(one: &AgentType) -> wire::AgentInfo {
         description: one.description.clone(),
         source: source(one.origin),
         file: one.file.as_ref().map(ToString::to_string),
+        runs: one.runs.as_ref().map(GuestProgram::command_line),
         model: one.model.clone(),
         tools: one.tools.clone(),
         disallowed_tools: one.disallowed_tools.clone(),

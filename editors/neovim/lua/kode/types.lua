@@ -31,6 +31,7 @@
 ---@field description string Its purpose, as the model that calls it reads it.
 ---@field source kode.FileSource Its owner.
 ---@field file? string The path of the file it is from; absent when it is built in.
+---@field runs? string The command line of the other agent's program that does its tasks (`runs`); absent where kode-ls does them itself.
 ---@field model? string Its model, by whatever names one; absent when its file says none.
 ---@field tools? string[] The tools it may use; absent for all that the session has.
 ---@field disallowedTools? string[] The tools it may not use, regardless of other keys.

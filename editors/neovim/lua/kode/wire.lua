@@ -8,6 +8,6 @@ local M = {}
 M.protocol_version = 1
 
 --- The schema that `types.lua` was made from; the server sends its own as `schemaHash`.
-M.schema_hash = "85c1474ad6072a9757fba104a30aa053782c9dc282ada39abc80f8e3c2725f06"
+M.schema_hash = "fa947be5fc766c3f3256390b7fa06ec9878e4e6d418798363f1c603857da60e1"
 
 return M
