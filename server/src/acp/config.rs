@@ -1,4 +1,4 @@
-//! The choices of a session as config options: mode, model, effort, output style.
+//! The choices of a session as config options: mode, model, effort, output style, profile of the sandbox.
 //!
 //! Rule: every answer has the whole list, in the same order.
 
@@ -8,11 +8,14 @@ use agent_client_protocol_schema::v1::{
     Error, SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue,
     SessionConfigSelectOption,
 };
+use kode_engine::agent::engine::AttachedSession;
 use kode_engine::agent::history::Snapshot;
 use kode_engine::agent::session::Session;
 use kode_engine::agent::state::config::ConfigChange;
 use kode_engine::base::effort::Effort;
 use kode_engine::base::mode::Mode;
+use kode_engine::config::sandbox_profile::DEFAULT_PROFILE;
+use kode_engine::config::style::{Style, Styles};
 
 use super::agent::AcpAgent;
 use super::{error, mode};
@@ -23,12 +26,32 @@ const MODE: &str = "mode";
 const MODEL: &str = "model";
 /// The option of the thinking effort.
 const EFFORT: &str = "effort";
-/// The value that leaves the effort to the profile and the settings.
+/// The option of the output style.
+const STYLE: &str = "style";
+/// The option of the sandbox profile.
+const SANDBOX: &str = "sandbox";
+/// The value that leaves the effort to the profile and the settings, and the style to the settings.
 const AUTO: &str = "auto";
 
-/// The options of a session with their current values.
-pub(super) fn options(agent: &AcpAgent, now: &Snapshot) -> Vec<SessionConfigOption> {
-    vec![modes(now.mode), models(agent, &now.model), efforts(now.effort)]
+/// The options of a session with their current values. Styles of the user are among them once their files were read, and only
+/// the process that writes the session knows more than the current style and profile.
+pub(super) fn options(
+    agent: &AcpAgent,
+    attached: &AttachedSession,
+    now: &Snapshot,
+) -> Vec<SessionConfigOption> {
+    let (known, profiles) = match attached {
+        AttachedSession::Live(session) => {
+            (session.extensions().live().known(), session.gate().sandbox_profiles())
+        }
+        AttachedSession::Following(_) => (None, Vec::new()),
+    };
+    let style = match known {
+        Some(known) => styles(known.styles.iter(), now.output_style.as_deref()),
+        None => styles(Styles::default().iter(), now.output_style.as_deref()),
+    };
+    let sandbox = sandboxes(profiles, now.sandbox.as_deref());
+    vec![modes(now.mode), models(agent, &now.model), efforts(now.effort), style, sandbox]
 }
 
 fn modes(current: Mode) -> SessionConfigOption {
@@ -44,19 +67,8 @@ fn modes(current: Mode) -> SessionConfigOption {
 
 fn models(agent: &AcpAgent, current: &str) -> SessionConfigOption {
     let models = agent.engine.models();
-    let mut values: Vec<_> = models
-        .profiles()
-        .map(|profile| {
-            SessionConfigSelectOption::new(profile.name.clone(), profile.name.clone())
-                .description(profile.model.clone())
-        })
-        .collect();
-    // The current value is always one of those to choose from, also a profile that cannot be used.
-    if !models.profiles().any(|profile| profile.name == current) {
-        values.insert(0, SessionConfigSelectOption::new(current.to_owned(), current.to_owned()));
-    }
-    SessionConfigOption::select(MODEL, "Model", current.to_owned(), values)
-        .category(SessionConfigOptionCategory::Model)
+    let values = models.profiles().map(|profile| described(&profile.name, &profile.model)).collect();
+    select(MODEL, "Model", current, values).category(SessionConfigOptionCategory::Model)
 }
 
 fn efforts(current: Option<Effort>) -> SessionConfigOption {
@@ -72,6 +84,39 @@ fn efforts(current: Option<Effort>) -> SessionConfigOption {
         all.map(|effort| SessionConfigSelectOption::new(name(effort), label(effort))).collect();
     SessionConfigOption::select(EFFORT, "Thinking effort", name(current), values)
         .category(SessionConfigOptionCategory::ThoughtLevel)
+}
+
+fn styles<'a>(known: impl Iterator<Item = &'a Style>, current: Option<&str>) -> SessionConfigOption {
+    let automatic = SessionConfigSelectOption::new(AUTO, "Automatic")
+        .description("The style of the settings.".to_owned());
+    let named = known.map(|style| described(&style.name, &style.description));
+    let values = std::iter::once(automatic).chain(named).collect();
+    select(STYLE, "Style", current.unwrap_or(AUTO), values)
+        .description("How the agent writes its answers.".to_owned())
+}
+
+fn sandboxes(profiles: Vec<(String, String)>, current: Option<&str>) -> SessionConfigOption {
+    let values = profiles.iter().map(|(name, description)| described(name, description)).collect();
+    select(SANDBOX, "Sandbox", current.unwrap_or(DEFAULT_PROFILE), values)
+        .description("The files and hosts that commands can reach.".to_owned())
+}
+
+fn described(name: &str, description: &str) -> SessionConfigSelectOption {
+    let value = SessionConfigSelectOption::new(name.to_owned(), name.to_owned());
+    if description.is_empty() { value } else { value.description(description.to_owned()) }
+}
+
+/// An option whose current value is always one of those to choose from, also where its file is gone.
+fn select(
+    id: &'static str,
+    name: &'static str,
+    current: &str,
+    mut values: Vec<SessionConfigSelectOption>,
+) -> SessionConfigOption {
+    if !values.iter().any(|value| &*value.value.0 == current) {
+        values.insert(0, described(current, ""));
+    }
+    SessionConfigOption::select(id, name, current.to_owned(), values)
 }
 
 /// Sets an option of a session.
@@ -102,6 +147,23 @@ pub(super) async fn set(
                 return Err(error::invalid_params(&format!("There is no effort `{value}`.")));
             }
             session.configure(ConfigChange { effort: Some(effort), ..ConfigChange::default() });
+            Ok(())
+        }
+        STYLE => {
+            let style = match value {
+                AUTO => None,
+                name => {
+                    let found = session.extensions().style_named(name).await;
+                    Some(found.map_err(|problem| error::invalid_params(&problem))?)
+                }
+            };
+            session.configure(ConfigChange { output_style: Some(style), ..ConfigChange::default() });
+            Ok(())
+        }
+        SANDBOX => {
+            let profile = session.gate().profile_named(value);
+            let profile = profile.map_err(|problem| error::invalid_params(&problem))?;
+            session.configure(ConfigChange { sandbox: Some(profile), ..ConfigChange::default() });
             Ok(())
         }
         _ => Err(error::invalid_params(&format!("There is no option `{option}`."))),

@@ -150,6 +150,7 @@ impl AcpFollower {
                 if let Some(update) = commands::update(&self.session).await {
                     self.updates.commands(update).await;
                 }
+                self.config_changed().await;
             }
             Event::TrustRequired { waiting } => {
                 let text = format!("Files of this workspace ask for {}.", waiting.summary);
@@ -218,7 +219,7 @@ impl AcpFollower {
 
     async fn config_changed(&mut self) {
         let Ok(attached) = self.session.attached() else { return };
-        let options = config::options(&self.session.agent, &snapshot(&attached, 0));
+        let options = config::options(&self.session.agent, &attached, &snapshot(&attached, 0));
         self.updates.send(SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(options))).await;
     }
 

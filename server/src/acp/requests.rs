@@ -11,6 +11,7 @@ use agent_client_protocol_schema::v1::{
     InitializeRequest, LogoutRequest, LogoutResponse, RequestId, SetSessionConfigOptionRequest,
     SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse,
 };
+use kode_engine::agent::engine::AttachedSession;
 use kode_engine::base::ids::SessionId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -106,7 +107,8 @@ impl AcpServer {
                 let session = self.open_session(&request.session_id.0)?;
                 let live = session.live().map_err(|error| error::session(&error))?;
                 config::set(&live, &request.config_id.0, &request.value).await?;
-                let options = config::options(&session.agent, &live.snapshot(0));
+                let now = live.snapshot(0);
+                let options = config::options(&session.agent, &AttachedSession::Live(live), &now);
                 result(SetSessionConfigOptionResponse::new(options))
             }
             _ => Err(error::unknown_method(method)),

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::{
-    CloseSessionRequest, CloseSessionResponse, DeleteSessionRequest, DeleteSessionResponse, Error,
-    ListSessionsRequest, ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, McpServer,
-    NewSessionRequest, NewSessionResponse, PromptRequest, RequestId, ResumeSessionRequest,
-    ResumeSessionResponse, SessionInfo,
+    CloseSessionRequest, CloseSessionResponse, ConfigOptionUpdate, DeleteSessionRequest,
+    DeleteSessionResponse, Error, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
+    LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse, PromptRequest, RequestId,
+    ResumeSessionRequest, ResumeSessionResponse, SessionInfo, SessionUpdate,
 };
 use kode_engine::agent::engine::{AttachedSession, NewSession, SessionError};
 use kode_engine::agent::prompt::Prompt;
@@ -73,13 +73,19 @@ impl AcpServer {
         let now = session.snapshot(0);
         let response = NewSessionResponse::new(session.id().as_str().to_owned())
             .modes(mode::state(now.mode))
-            .config_options(config::options(&agent, &now));
+            .config_options(config::options(&agent, &attached, &now));
         self.peer.respond(id, encoded(response)).await;
         // From its beginning: a session that cannot be stored has said so by now.
         follow_from(&open, &attached, now.mode, 0);
-        // Files of commands are read meanwhile; the request does not wait for them.
+        // Files of commands and styles are read meanwhile; the request does not wait for them.
+        let sent = config::options(&agent, &attached, &now);
         tokio::spawn(async move {
             if let Some(update) = commands::update(&open).await {
+                updates(&open).send(update).await;
+            }
+            let options = config::options(&agent, &attached, &follow::snapshot(&attached, 0));
+            if options != sent {
+                let update = SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(options));
                 updates(&open).send(update).await;
             }
         });
@@ -114,7 +120,7 @@ impl AcpServer {
         }
         let response = LoadSessionResponse::new()
             .modes(mode::state(now.mode))
-            .config_options(config::options(&open.agent, &now));
+            .config_options(config::options(&open.agent, &attached, &now));
         self.peer.respond(id, encoded(response)).await;
         follow_from(&open, &attached, now.mode, now.bookmark.seq);
         Ok(RpcReply::Later)
@@ -135,7 +141,7 @@ impl AcpServer {
         }
         let response = ResumeSessionResponse::new()
             .modes(mode::state(now.mode))
-            .config_options(config::options(&open.agent, &now));
+            .config_options(config::options(&open.agent, &attached, &now));
         self.peer.respond(id, encoded(response)).await;
         follow_from(&open, &attached, now.mode, now.bookmark.seq);
         Ok(RpcReply::Later)

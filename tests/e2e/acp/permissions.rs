@@ -137,14 +137,16 @@ fn modes_001_and_002_modes_are_listed_and_set_and_unknown_ones_refused() {
 
 #[test]
 fn config_001_to_003_every_answer_has_the_whole_list() {
+    const OPTIONS: [&str; 5] = ["mode", "model", "effort", "style", "sandbox"];
     let project = project();
+    project.write(".kode/output-styles/pirate.md", "---\nname: Pirate\n---\nAnswer as a pirate.\n");
     let client = project.acp(json!({}));
     let result = client.call("session/new", json!({ "cwd": project.workspace(), "mcpServers": [] }));
     let session = &result["sessionId"];
     let ids = |options: &Value| -> Vec<String> {
         options.as_array().unwrap().iter().map(|option| option["id"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(ids(&result["configOptions"]), ["mode", "model", "effort"]);
+    assert_eq!(ids(&result["configOptions"]), OPTIONS);
     for option in result["configOptions"].as_array().unwrap() {
         let values = option["options"].as_array().unwrap();
         assert!(values.iter().any(|value| value["value"] == option["currentValue"]), "{option}");
@@ -156,12 +158,35 @@ fn config_001_to_003_every_answer_has_the_whole_list() {
         )
     };
     let answer = set("effort", json!("high")).unwrap();
-    assert_eq!(ids(&answer["configOptions"]), ["mode", "model", "effort"]);
+    assert_eq!(ids(&answer["configOptions"]), OPTIONS);
     assert_eq!(answer["configOptions"][2]["currentValue"], "high");
     let answer = set("mode", json!("readonly")).unwrap();
     assert_eq!(answer["configOptions"][0]["currentValue"], "readonly");
     assert_eq!(answer["configOptions"][2]["currentValue"], "high");
-    for (id, value) in [("effort", json!("endless")), ("color", json!("red")), ("mode", json!(true))] {
+    // Files of styles are read after the answer to `session/new`.
+    let has_pirate = |options: &Value| {
+        let values = options[3]["options"].as_array();
+        values.is_some_and(|values| values.iter().any(|value| value["value"] == "Pirate"))
+    };
+    if !has_pirate(&result["configOptions"]) {
+        let id = session.as_str().unwrap();
+        client.wait_update(id, "the styles", |update| has_pirate(&update["configOptions"]));
+    }
+    let answer = set("style", json!("Pirate")).unwrap();
+    assert_eq!(answer["configOptions"][3]["currentValue"], "Pirate");
+    let answer = set("sandbox", json!("read-only")).unwrap();
+    assert_eq!(answer["configOptions"][4]["currentValue"], "read-only");
+    let answer = set("style", json!("auto")).unwrap();
+    assert_eq!(answer["configOptions"][3]["currentValue"], "auto");
+    let answer = set("sandbox", json!("default")).unwrap();
+    assert_eq!(answer["configOptions"][4]["currentValue"], "default");
+    for (id, value) in [
+        ("effort", json!("endless")),
+        ("color", json!("red")),
+        ("mode", json!(true)),
+        ("style", json!("Nobody")),
+        ("sandbox", json!("castle")),
+    ] {
         assert_eq!(set(id, value).unwrap_err().code, -32_602, "{id}");
     }
 }
