@@ -16,6 +16,7 @@ use crate::editor::Editor;
 use crate::position::Encoding;
 use crate::process::Process;
 use crate::session::Session;
+use crate::system::proportional_set_size;
 
 /// The client's data in `initialize`.
 #[derive(Clone, Debug)]
@@ -222,11 +223,7 @@ impl Client {
     /// Where the system does not tell it.
     #[must_use]
     pub fn proportional_set_size(&self) -> f64 {
-        let path = format!("/proc/{}/smaps_rollup", self.process_id());
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
-        let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<f64>().ok());
-        kib.unwrap_or_else(|| panic!("{path} names no Pss")) * 1024.0
+        proportional_set_size(self.process_id())
     }
 
     /// The time that the threads of the server have run on a processor; without threads that have ended.

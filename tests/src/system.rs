@@ -108,6 +108,19 @@ fn parent(process: u32) -> Option<u32> {
     text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// The memory of a process, shared pages by their share, in bytes.
+///
+/// # Panics
+/// Where the system does not tell it.
+#[must_use]
+pub fn proportional_set_size(process: u32) -> f64 {
+    let path = format!("/proc/{process}/smaps_rollup");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<f64>().ok());
+    kib.unwrap_or_else(|| panic!("{path} names no Pss")) * 1024.0
+}
+
 /// The bytes of all files in a folder and below it.
 #[must_use]
 pub fn bytes_in(folder: &Path) -> u64 {

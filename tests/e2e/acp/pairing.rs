@@ -156,8 +156,16 @@ fn an_offer_is_private_and_gone_with_its_server() {
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }
 
+/// Names how many sessions of 200 edits are played, one if it is not set.
+const SESSIONS: &str = "KODE_E2E_EDIT_SESSIONS";
+
 #[test]
 fn no_key_is_lost_while_the_agent_edits_and_the_user_types() {
+    let sessions = std::env::var(SESSIONS).map_or(1, |number| number.parse().expect("a number"));
+    (0..sessions).for_each(|_| count_while_typing());
+}
+
+fn count_while_typing() {
     const EDITS: usize = 200;
     let replace = |number: usize| {
         let (old, new) = (format!("[{number}]"), format!("[{}]", number + 1));
