@@ -40,8 +40,12 @@ test("a session in a git worktree is begun by a command, and its sandbox profile
     window.git("-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "--quiet", "--allow-empty", "-m", "begin");
     await window.command("kode.session.newInWorktree");
     await window.chat.getByText("kode-ls/ses_").waitFor();
-    await window.command("kode.session.sandbox");
-    await window.page.locator(".quick-input-list-row", { hasText: "read-only" }).click();
+    // The new session takes the keyboard when it is drawn, and a list that is open then closes.
+    await eventually("the profile is chosen", async () => {
+        await window.command("kode.session.sandbox");
+        await window.page.locator(".quick-input-list-row", { hasText: "read-only" }).click({ timeout: 3_000 });
+        return true;
+    });
     await window.chat.getByRole("button", { name: "Sandbox: read-only" }).waitFor();
     await window.shot("worktree");
 });
