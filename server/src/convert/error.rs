@@ -138,10 +138,9 @@ pub(crate) fn session(error: SessionError) -> RequestError {
         }
         SessionError::Silent { by } => {
             let pid = by.as_ref().map_or(0, |by| by.pid);
-            let host = by.as_deref().and_then(SessionWriter::other_host);
-            let place = host.map_or_else(String::new, |host| format!(" on {host}"));
+            let process = by.as_deref().map_or_else(|| "process".to_owned(), SessionWriter::process);
             let hint = format!(
-                "The process {pid}{place} may be stopped or hanging. Resume it or end it (`kill {pid}`), then \
+                "The {process} may be stopped or hanging. Resume it or end it (`kill {pid}`), then \
                      take the session over again. Everything already written is kept."
             );
             failure(ErrorKind::WriterSilent { pid }, message, hint)
