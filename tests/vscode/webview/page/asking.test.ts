@@ -107,6 +107,8 @@ test("a command whose end was not in sight cannot be allowed, by the button or b
         const card = chat.page.locator(".permission");
         await card.getByText("Scroll to read all of it").waitFor();
         assert.equal(await card.locator(".primary").isDisabled(), true);
+        for (const reach of await card.getByRole("radio").all())
+            assert.equal(await isHit(reach, { x: 12, y: 12 }), true, "each choice is in sight before the end is");
         await chat.command({ name: "focusWaiting" });
         await chat.page.keyboard.press("Enter");
         await chat.page.waitForFunction(() => (document.querySelector(".prompt-body")?.scrollTop ?? 0) > 0);
