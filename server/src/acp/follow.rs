@@ -114,7 +114,7 @@ impl AcpFollower {
             Event::TodoChanged { todos } => self.updates.plan(&todos).await,
             Event::Done { turn, reason, usage, cost, duration_ms, .. } => {
                 let failure = self.failure.take();
-                let summary = TurnSummary { reason, usage, cost, duration_ms, failure };
+                let summary = TurnSummary { reason, usage: *usage, cost, duration_ms, failure };
                 self.ended(&turn, &summary).await;
             }
             Event::PermissionRequired { prompt } => self.ask_permission(*prompt),

@@ -137,7 +137,7 @@ fn title(call: &ToolCallItem) -> String {
 }
 
 fn raw_input(call: &ToolCallItem) -> Option<Value> {
-    (!call.input.is_null()).then(|| call.input.clone())
+    (!call.input.is_null()).then(|| call.input.as_ref().clone())
 }
 
 fn raw_output(call: &ToolCallItem) -> Option<Value> {

@@ -294,7 +294,7 @@ mod tests {
             name: "Bash".into(),
             title: title.into(),
             kind: None,
-            input: serde_json::json!({}),
+            input: serde_json::json!({}).into(),
             state,
             display: "3 lines".into(),
             structured: None,
@@ -314,15 +314,15 @@ mod tests {
     fn play(screen: &mut Screen) {
         let (first, run, last) = (ItemId::generate(), ItemId::generate(), ItemId::generate());
         let chunk = |id: &ItemId, text: &str| Event::TextChunk { item: id.clone(), text: text.into() };
-        let added = |id: &ItemId, body| Event::ItemAdded { item: item(id, body) };
+        let added = |id: &ItemId, body| Event::ItemAdded { item: item(id, body).into() };
         let (starts, ends) =
             (call("make\ttest", CallState::Executing), call("make test", CallState::Completed));
         let events = [
             added(&first, message()),
             chunk(&first, "I look "),
             chunk(&first, "\u{1b}[2J at it."),
-            Event::ToolStart { item: item(&run, starts) },
-            Event::ToolEnd { item: item(&run, ends) },
+            Event::ToolStart { item: item(&run, starts).into() },
+            Event::ToolEnd { item: item(&run, ends).into() },
             added(&last, message()),
             chunk(&last, "Done.\n"),
         ];

@@ -102,11 +102,11 @@ pub(super) async fn watch(
                 } if done == *turn => {
                     return Ok(TurnReport {
                         reason,
-                        usage,
+                        usage: *usage,
                         duration_ms,
                         model_calls,
                         tool_calls,
-                        phases,
+                        phases: *phases,
                         cost,
                     });
                 }

@@ -2,6 +2,8 @@
 //!
 //! Rule: values only, no decisions; every event of the engine has its form on the wire.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use kode_engine::base::effort::Effort;
 use kode_engine::base::ids::{AgentId, CallId, CheckpointId, ItemId, SessionId, TurnId};
@@ -10,8 +12,9 @@ use kode_engine::base::paths::Target;
 use kode_engine::journal::lease::SessionWriter;
 use kode_engine::model::{Usage, UsageWindow};
 use kode_engine::permission::PermissionPrompt;
-use kode_engine::record::context::{ContextUse, Pace};
-use kode_engine::record::event::{Channel, Event, EventRecord, Gap, Item, QueuedPrompt, RunState};
+use kode_engine::record::event::{
+    Channel, Event, EventRecord, Gap, Item, ModelCallUsage, QueuedPrompt, RunState,
+};
 use kode_protocol as wire;
 
 use super::permission::{decided, prompt, updated};
@@ -69,19 +72,19 @@ fn event_body(session: &SessionId, event: Event, names: UriNames<'_>) -> wire::E
             wire::Event::Done(wire::Done {
                 turn_id: turn_id(&turn),
                 stop_reason: turn::stop_reason(reason),
-                usage: usage(used),
+                usage: usage(*used),
                 cost: cost.total(),
                 duration_ms,
                 model_calls,
                 tool_calls,
-                phases: turn::phases(phases),
+                phases: turn::phases(*phases),
             })
         }
         Event::PermissionRequired { prompt: asked } => required(session, *asked),
         Event::PermissionUpdated { id, diagnostics } => updated(&id, diagnostics),
         Event::PermissionDecided { decision } => wire::Event::PermissionDecided(decided(decision)),
         Event::QuestionAsked { question } => question::asked(session, *question),
-        Event::QuestionAnswered { resolved } => wire::Event::QuestionAnswered(question::resolved(resolved)),
+        Event::QuestionAnswered { resolved } => wire::Event::QuestionAnswered(question::resolved(*resolved)),
         Event::TodoChanged { todos } => wire::Event::TodoChanged(question::todo_changed(&todos)),
         Event::GoalChanged { goal } => goal::changed(goal),
         Event::TeamChanged { team } => team::changed(team),
@@ -99,18 +102,18 @@ fn event_body(session: &SessionId, event: Event, names: UriNames<'_>) -> wire::E
         Event::TitleChanged { title, by } => sessions::title_changed(title, by),
         Event::ArchivedChanged { archived } => sessions::archived_changed(archived),
         Event::DraftChanged { draft: now } => {
-            wire::Event::DraftChanged(wire::DraftChanged { draft: now.map(draft) })
+            wire::Event::DraftChanged(wire::DraftChanged { draft: now.map(|now| draft(*now)) })
         }
         Event::ToolQueued { call, name, queue_length } => tool_queued(&call, name, queue_length),
         Event::ToolTimeout { call, name } => tool_timeout(&call, name),
         Event::ToolDenied { call, name, reason } => tool_denied(&call, name, reason),
         Event::ToolExecuted { call, name, duration_ms, ok } => tool_executed(&call, name, duration_ms, ok),
-        Event::BackgroundStarted { task: started } => task::started(started),
-        Event::BackgroundEnded { task: ended } => task::ended(ended),
+        Event::BackgroundStarted { task: started } => task::started(*started),
+        Event::BackgroundEnded { task: ended } => task::ended(*ended),
         Event::EditsChanged { targets } => wire::Event::EditsChanged(wire::EditsChanged {
             uris: targets.iter().map(|target| names.uri(target)).collect(),
         }),
-        Event::EditsResolved { outcome } => wire::Event::EditsResolved(review::resolved(outcome, names)),
+        Event::EditsResolved { outcome } => wire::Event::EditsResolved(review::resolved(*outcome, names)),
         Event::CheckpointCreated { checkpoint, turn } => checkpoint_created(&checkpoint, &turn),
         Event::Rewound { item } => wire::Event::Rewound(wire::Rewound { item_id: item_id(&item) }),
         Event::FileChanged { target, deleted } => file_changed(&target, deleted, names),
@@ -125,13 +128,11 @@ fn event_body(session: &SessionId, event: Event, names: UriNames<'_>) -> wire::E
         Event::SubagentEnded { agent, ok, usage: used, duration_ms } => {
             subagent_ended(&agent, ok, used, duration_ms)
         }
-        Event::TokenUsage { turn, usage: used, model, cost, context, pace, .. } => {
-            token_usage(&turn, used, model, (cost, context, pace))
-        }
+        Event::TokenUsage { turn, call, .. } => token_usage(&turn, *call),
         Event::ContextCompression { turn, agent, step } => {
             context::compression(&turn, agent.as_ref(), step, names)
         }
-        Event::ModelRetry { retry } => wire::Event::ModelRetry(turn::retry(retry)),
+        Event::ModelRetry { retry } => wire::Event::ModelRetry(turn::retry(*retry)),
         Event::AgentResumed { sealed, strategy, skipped_records, breakpoint } => {
             turn::resumed(&sealed, strategy, skipped_records, breakpoint)
         }
@@ -143,11 +144,11 @@ fn event_body(session: &SessionId, event: Event, names: UriNames<'_>) -> wire::E
     }
 }
 
-fn item_added(added: Item, names: UriNames<'_>) -> wire::Event {
+fn item_added(added: Arc<Item>, names: UriNames<'_>) -> wire::Event {
     wire::Event::ItemAdded(wire::ItemAdded { item: item(added, names) })
 }
 
-fn tool_start(started: Item, names: UriNames<'_>) -> wire::Event {
+fn tool_start(started: Arc<Item>, names: UriNames<'_>) -> wire::Event {
     wire::Event::ToolStart(wire::ToolStart { item: item(started, names) })
 }
 
@@ -175,7 +176,7 @@ fn text_chunk(item: &ItemId, text: String) -> wire::Event {
     wire::Event::TextChunk(wire::TextChunk { item_id: item_id(item), text })
 }
 
-fn item_updated(updated: Item, names: UriNames<'_>) -> wire::Event {
+fn item_updated(updated: Arc<Item>, names: UriNames<'_>) -> wire::Event {
     wire::Event::ItemUpdated(wire::ItemUpdated { item: item(updated, names) })
 }
 
@@ -206,12 +207,8 @@ fn mode_changed(
     wire::Event::ModeChanged(wire::ModeChanged { mode: mode(now), model, effort, output_style, sandbox })
 }
 
-fn token_usage(
-    turn: &TurnId,
-    used: Usage,
-    model: String,
-    (cost, context, pace): (Option<f64>, Option<ContextUse>, Pace),
-) -> wire::Event {
+fn token_usage(turn: &TurnId, call: ModelCallUsage) -> wire::Event {
+    let ModelCallUsage { usage: used, model, provider: _, cost, context, pace } = call;
     wire::Event::TokenUsage(wire::TokenUsage {
         turn_id: turn_id(turn),
         usage: usage(used),

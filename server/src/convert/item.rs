@@ -2,6 +2,8 @@
 //!
 //! Rule: values only, no decisions; matches are exhaustive.
 
+use std::sync::Arc;
+
 use kode_engine::base::call::{ToolErrorKind, ToolKind};
 use kode_engine::record::event::{AuditEntry, CallState, Item, ItemBody, NoticeLevel, ToolCallItem};
 use kode_protocol as wire;
@@ -10,7 +12,8 @@ use crate::convert::{
     UriNames, agent_id, call_id, commands, input, item_id, session_id, timestamp, turn, turn_id,
 };
 
-pub(crate) fn item(item: Item, names: UriNames<'_>) -> wire::Item {
+pub(crate) fn item(item: Arc<Item>, names: UriNames<'_>) -> wire::Item {
+    let item = Arc::unwrap_or_clone(item);
     wire::Item {
         item_id: item_id(&item.id),
         turn_id: turn_id(&item.turn),
@@ -58,7 +61,7 @@ fn tool_call(call: ToolCallItem) -> wire::ToolCall {
         name: call.name,
         title: call.title,
         kind: call.kind.map(tool_kind),
-        input: call.input,
+        input: Arc::unwrap_or_clone(call.input),
         state: call_state(call.state),
         display: call.display,
         structured: call.structured,

@@ -4,6 +4,7 @@
 //! to come from somewhere.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use kode_engine::base::ids::QuestionId;
 use kode_engine::base::ids::{ItemId, TaskId};
@@ -23,8 +24,8 @@ use kode_engine::process::shell::TaskEnd;
 use kode_engine::record::background::BackgroundTask;
 use kode_engine::record::context::Pace;
 use kode_engine::record::event::{
-    Breakpoint, CallState, CompressionStep, Event, EventRecord, Gap, Item, ItemBody, ModelRetry, NoticeLevel,
-    ResumeStrategy, SealedCall, ToolCallItem, TurnEnd,
+    Breakpoint, CallState, CompressionStep, Event, EventRecord, Gap, Item, ItemBody, ModelCallUsage,
+    ModelRetry, NoticeLevel, ResumeStrategy, SealedCall, ToolCallItem, TurnEnd,
 };
 use kode_engine::record::goal::{Goal, GoalBounds, GoalCheck, GoalState};
 use kode_engine::record::hook::HookOutcome;
@@ -147,25 +148,25 @@ fn on_the_wire(event: Event) -> Value {
 }
 
 fn body_on_the_wire(body: ItemBody) -> Value {
-    serde_json::to_value(item(item_with(body), UriNames::standard())).unwrap()["body"].take()
+    serde_json::to_value(item(item_with(body).into(), UriNames::standard())).unwrap()["body"].take()
 }
 
 /// One event of every case, with the name and channel it has on the wire.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn events() -> Vec<(Event, &'static str, &'static str)> {
-    let item = || item_with(ItemBody::ToolCall(Box::new(call_item())));
+    let item = || Arc::new(item_with(ItemBody::ToolCall(Box::new(call_item()))));
     let item_id = || ItemId::from_external("item_1");
     let (text, name, reason) = (|| "text".to_owned(), || "Bash".to_owned(), || "reason".to_owned());
     let usage = Usage { input_tokens: 1, ..Usage::default() };
     let done = Event::Done {
         turn: turn(),
         reason: TurnEnd::EndTurn,
-        usage,
+        usage: Box::new(usage),
         cost: Cost::default(),
         duration_ms: 5,
         model_calls: 2,
         tool_calls: 1,
-        phases: PhaseTimes { model_call_ms: 4, ..PhaseTimes::default() },
+        phases: Box::new(PhaseTimes { model_call_ms: 4, ..PhaseTimes::default() }),
     };
     let sealed = vec![SealedCall { call: call(), state: Some(CallState::Executing) }];
     let retry = ModelRetry {
@@ -230,7 +231,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         ),
         (Event::PermissionDecided { decision }, "permission_decided", "control"),
         (Event::QuestionAsked { question: Box::new(question()) }, "question_asked", "control"),
-        (Event::QuestionAnswered { resolved: resolved() }, "question_answered", "control"),
+        (Event::QuestionAnswered { resolved: resolved().into() }, "question_answered", "control"),
         (Event::TodoChanged { todos: vec![] }, "todo_changed", "monitor"),
         (Event::GoalChanged { goal: Some(Box::new(goal())) }, "goal_changed", "monitor"),
         (Event::TeamChanged { team: Some(Box::new(team())) }, "team_changed", "monitor"),
@@ -276,10 +277,10 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
         (Event::ToolTimeout { call: call(), name: name() }, "tool:timeout", "monitor"),
         (Event::ToolDenied { call: call(), name: name(), reason: reason() }, "tool:denied", "monitor"),
         (executed, "tool_executed", "monitor"),
-        (Event::BackgroundStarted { task: task(None) }, "background_started", "monitor"),
-        (Event::BackgroundEnded { task: task(Some(TaskEnd::Killed)) }, "background_ended", "monitor"),
+        (Event::BackgroundStarted { task: task(None).into() }, "background_started", "monitor"),
+        (Event::BackgroundEnded { task: task(Some(TaskEnd::Killed)).into() }, "background_ended", "monitor"),
         (Event::EditsChanged { targets: vec![] }, "edits_changed", "monitor"),
-        (Event::EditsResolved { outcome }, "edits_resolved", "monitor"),
+        (Event::EditsResolved { outcome: outcome.into() }, "edits_resolved", "monitor"),
         (Event::CheckpointCreated { checkpoint, turn: turn() }, "checkpoint_created", "monitor"),
         (Event::Rewound { item: ItemId::from_external("item_1") }, "rewound", "progress"),
         (Event::FileChanged { target: changed, deleted: true }, "file_changed", "monitor"),
@@ -309,12 +310,14 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
             Event::TokenUsage {
                 turn: turn(),
                 agent: None,
-                usage,
-                model: name(),
-                provider: name(),
-                cost: Some(0.5),
-                context: None,
-                pace: Pace::default(),
+                call: Box::new(ModelCallUsage {
+                    usage,
+                    model: name(),
+                    provider: name(),
+                    cost: Some(0.5),
+                    context: None,
+                    pace: Pace::default(),
+                }),
             },
             "token_usage",
             "monitor",
@@ -328,7 +331,7 @@ fn events() -> Vec<(Event, &'static str, &'static str)> {
             "context_compression",
             "monitor",
         ),
-        (Event::ModelRetry { retry }, "model_retry", "monitor"),
+        (Event::ModelRetry { retry: retry.into() }, "model_retry", "monitor"),
         (
             Event::AgentResumed {
                 sealed,

@@ -179,7 +179,7 @@ fn selection(selection: wire::EditSelection) -> Result<(Option<wire::SessionId>,
     })
 }
 
-fn history(items: &[Item], names: UriNames<'_>) -> Vec<wire::FileHistory> {
+fn history(items: &[Arc<Item>], names: UriNames<'_>) -> Vec<wire::FileHistory> {
     let mut files: Vec<wire::FileHistory> = Vec::new();
     for item in items {
         let ItemBody::ToolCall(call) = &item.body else { continue };
@@ -230,14 +230,14 @@ mod tests {
 
     use super::*;
 
-    fn edit(report: Value) -> Item {
+    fn edit(report: Value) -> Arc<Item> {
         let at = jiff::Timestamp::UNIX_EPOCH;
         let mut call =
             ToolCallItem::pending(CallId::generate(), "Edit".into(), Some(ToolKind::Write), json!({}), at);
         let state = CallState::Completed;
         call.end(CallOutcome { state, display: String::new(), structured: Some(report), error: None }, at);
         let body = ItemBody::ToolCall(Box::new(call));
-        Item { id: ItemId::generate(), turn: TurnId::generate(), agent: None, timestamp: at, body }
+        Item { id: ItemId::generate(), turn: TurnId::generate(), agent: None, timestamp: at, body }.into()
     }
 
     #[test]

@@ -645,7 +645,7 @@ impl Edits {
         }
         let action = Some(ReviewAction::Keep);
         let outcome = ResolutionOutcome { id, action, resolved, conflicts: vec![], failed: vec![] };
-        self.core.publish(Event::EditsResolved { outcome });
+        self.core.publish(Event::EditsResolved { outcome: Box::new(outcome) });
     }
 
     // -- entries ------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ use kode_model::{Block, Message, Usage};
 use kode_permission::Grant;
 use kode_process::worktree::Worktree;
 use kode_record::draft::PromptDraft;
-use kode_record::event::{Event, Item, ItemBody, RunState, TurnEnd};
+use kode_record::event::{Event, Item, ItemBody, ModelCallUsage, RunState, TurnEnd};
 use kode_record::goal::Goal;
 use kode_record::intent::Intent;
 use kode_record::record::{Record, TurnFigures};
@@ -265,7 +265,8 @@ impl SessionState {
                     false => self.spending.charge(&turn, &model, usage, cost),
                 }
                 let agent = None;
-                vec![Event::TokenUsage { turn, agent, usage, model, provider, cost, context, pace }]
+                let call = Box::new(ModelCallUsage { usage, model, provider, cost, context, pace });
+                vec![Event::TokenUsage { turn, agent, call }]
             }
             Record::TurnEnded { turn, reason, usage, figures } => self.end_turn(turn, reason, usage, figures),
             Record::Configured { mode, model, effort, output_style, sandbox } => {
@@ -368,16 +369,15 @@ impl SessionState {
             Record::Charged { turn, model, usage, cost, context, pace, provider, aside: _ } => {
                 self.agent_mut(id.clone()).charged += *usage;
                 self.spending.charge(turn, model, *usage, *cost);
-                Some(Event::TokenUsage {
-                    turn: turn.clone(),
-                    agent: Some(id.clone()),
+                let call = ModelCallUsage {
                     usage: *usage,
                     model: model.clone(),
                     provider: provider.clone(),
                     cost: *cost,
                     context: *context,
                     pace: pace.clone(),
-                })
+                };
+                Some(Event::TokenUsage { turn: turn.clone(), agent: Some(id.clone()), call: Box::new(call) })
             }
             Record::Compacted { compaction } => Some(events::compacted(Some(id.clone()), compaction)),
             Record::CallMoved { .. } | Record::CallEnded { .. } => {
@@ -456,7 +456,7 @@ impl SessionState {
 
     /// Emits again the events that the process before may have emitted without a record.
     fn resumed(&self, resumed: Event) -> Vec<Event> {
-        vec![Event::DraftChanged { draft: self.draft.clone() }, self.queue_event(), resumed]
+        vec![Event::DraftChanged { draft: self.draft.clone().map(Box::new) }, self.queue_event(), resumed]
     }
 
     /// Counts an answer of the session's own conversation.
@@ -470,7 +470,7 @@ impl SessionState {
 
     fn set_draft(&mut self, draft: Option<PromptDraft>) -> Event {
         self.draft.clone_from(&draft);
-        Event::DraftChanged { draft }
+        Event::DraftChanged { draft: draft.map(Box::new) }
     }
 
     /// A sent prompt is no draft any more.

@@ -4,6 +4,7 @@
 //! what it names, so that a wrong id in a log or a request is seen at once.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,18 +13,18 @@ macro_rules! id {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Makes a new id, unique across processes.
             #[must_use]
             pub fn generate() -> Self {
-                Self(format!(concat!($prefix, "_{}"), uuid::Uuid::now_v7().simple()))
+                Self(format!(concat!($prefix, "_{}"), uuid::Uuid::now_v7().simple()).into())
             }
 
             /// Takes an id that came from outside as it is; looking it up decides whether it names anything.
-            pub fn from_external(text: impl Into<String>) -> Self {
-                Self(text.into())
+            pub fn from_external(text: impl AsRef<str>) -> Self {
+                Self(text.as_ref().into())
             }
 
             /// The id as text.
@@ -110,7 +111,7 @@ impl TaskId {
     /// The background command of that number.
     #[must_use]
     pub fn numbered(number: usize) -> Self {
-        Self(format!("bash_{number}"))
+        Self(format!("bash_{number}").into())
     }
 }
 
@@ -119,6 +120,6 @@ impl CheckpointId {
     #[must_use]
     pub fn before(turn: &TurnId) -> Self {
         let id = turn.as_str();
-        Self(format!("ckpt_{}", id.strip_prefix("turn_").unwrap_or(id)))
+        Self(format!("ckpt_{}", id.strip_prefix("turn_").unwrap_or(id)).into())
     }
 }

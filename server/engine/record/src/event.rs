@@ -7,6 +7,8 @@ mod announce;
 pub mod item;
 pub mod log;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -190,7 +192,24 @@ pub struct ModelRetry {
     pub model: String,
 }
 
-/// The event.
+/// The use and cost of one model call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelCallUsage {
+    /// The usage that the provider reported.
+    pub usage: Usage,
+    /// The model, as the provider knows it.
+    pub model: String,
+    /// The provider, as settings call it; empty where a journal does not say.
+    pub provider: String,
+    /// Its cost in US dollars, if that is known.
+    pub cost: Option<f64>,
+    /// How full the context window is now.
+    pub context: Option<ContextUse>,
+    /// How fast the answer came.
+    pub pace: Pace,
+}
+
+/// The event. A session keeps thousands of them: the payload of a large variant is boxed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A turn began.
@@ -214,12 +233,12 @@ pub enum Event {
     /// The transcript grew by an item.
     ItemAdded {
         /// The item as it is now.
-        item: Item,
+        item: Arc<Item>,
     },
     /// An item changed in more than its streamed text.
     ItemUpdated {
         /// The item as it is now.
-        item: Item,
+        item: Arc<Item>,
     },
     /// An agent message grew.
     TextChunk {
@@ -238,7 +257,7 @@ pub enum Event {
     /// A tool call began to run.
     ToolStart {
         /// The call's item as it is now.
-        item: Item,
+        item: Arc<Item>,
     },
     /// A running call put something out.
     ToolProgress {
@@ -252,7 +271,7 @@ pub enum Event {
     /// A tool call ended, in whichever way.
     ToolEnd {
         /// The call's item as it is now.
-        item: Item,
+        item: Arc<Item>,
     },
     /// A turn ended.
     Done {
@@ -261,7 +280,7 @@ pub enum Event {
         /// Why.
         reason: TurnEnd,
         /// Tokens of all its model calls.
-        usage: Usage,
+        usage: Box<Usage>,
         /// Their cost.
         cost: Cost,
         /// Milliseconds from its start.
@@ -271,7 +290,7 @@ pub enum Event {
         /// Tool calls made.
         tool_calls: u32,
         /// How long each part of it took.
-        phases: PhaseTimes,
+        phases: Box<PhaseTimes>,
     },
     /// A call needs the user's answer.
     PermissionRequired {
@@ -298,7 +317,7 @@ pub enum Event {
     /// A question was answered or withdrawn.
     QuestionAnswered {
         /// Its outcome, and by whom.
-        resolved: QuestionResolution,
+        resolved: Box<QuestionResolution>,
     },
     /// The session's state changed.
     StateChanged {
@@ -342,7 +361,7 @@ pub enum Event {
     /// The unsent prompt changed.
     DraftChanged {
         /// Its current value.
-        draft: Option<PromptDraft>,
+        draft: Option<Box<PromptDraft>>,
     },
     /// A call waits for its turn to run.
     ToolQueued {
@@ -425,12 +444,12 @@ pub enum Event {
     /// A background command was started.
     BackgroundStarted {
         /// It.
-        task: BackgroundTask,
+        task: Box<BackgroundTask>,
     },
     /// A background command has ended.
     BackgroundEnded {
         /// It, with its end.
-        task: BackgroundTask,
+        task: Box<BackgroundTask>,
     },
     /// Hunks came, went, moved into another state, or the text under them changed other than by typing around them.
     EditsChanged {
@@ -440,7 +459,7 @@ pub enum Event {
     /// Hunks were accepted, rejected, kept or undone, or a checkpoint was restored, or one of these was taken back.
     EditsResolved {
         /// How it went.
-        outcome: ResolutionOutcome,
+        outcome: Box<ResolutionOutcome>,
     },
     /// A prompt came, and what stood there before it can be brought back.
     CheckpointCreated {
@@ -510,18 +529,8 @@ pub enum Event {
         turn: TurnId,
         /// The sub-agent whose conversation it is; `None` for the session's own.
         agent: Option<AgentId>,
-        /// The usage that the provider reported.
-        usage: Usage,
-        /// The model, as the provider knows it.
-        model: String,
-        /// The provider, as settings call it; empty where a journal does not say.
-        provider: String,
-        /// Its cost in US dollars, if that is known.
-        cost: Option<f64>,
-        /// How full the context window is now.
-        context: Option<ContextUse>,
-        /// How fast the answer came.
-        pace: Pace,
+        /// The call.
+        call: Box<ModelCallUsage>,
     },
     /// The answer to a side question grew. It is shown to the client that asked, and kept nowhere.
     SideAnswer {
@@ -542,7 +551,7 @@ pub enum Event {
     /// A model call failed and is tried again.
     ModelRetry {
         /// The failure, and the time of the next attempt.
-        retry: ModelRetry,
+        retry: Box<ModelRetry>,
     },
     /// A session was resumed from its journal.
     AgentResumed {

@@ -9,7 +9,9 @@ use std::time::{Duration, SystemTime};
 use jiff::Timestamp;
 use kode_base::ids::{AgentId, CallId, PermissionId, QuestionId, SessionId, TurnId};
 use kode_base::question::{Question, QuestionResolution};
-use kode_record::event::{Event, EventRecord, Item, ItemBody, ModelRetry, ToolCallItem, TurnEnd};
+use kode_record::event::{
+    Event, EventRecord, Item, ItemBody, ModelCallUsage, ModelRetry, ToolCallItem, TurnEnd,
+};
 use opentelemetry::trace::{SpanKind, Status, TraceContextExt, Tracer};
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::SdkTracer;
@@ -105,7 +107,8 @@ impl SessionSpans {
                 ];
                 self.end_turn(turn, *reason, attributes, at);
             }
-            Event::TokenUsage { turn, agent, usage, model, provider, cost, pace, .. } => {
+            Event::TokenUsage { turn, agent, call } => {
+                let ModelCallUsage { usage, model, provider, cost, pace, .. } = &**call;
                 let tokens = [
                     (names::INPUT_TOKENS, usage.prompt_tokens()),
                     (names::OUTPUT_TOKENS, usage.output_tokens),

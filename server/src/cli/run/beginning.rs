@@ -280,8 +280,8 @@ pub(in crate::cli) async fn begin(
 /// Prints the notices of a session that has just begun: events before the first turn are not followed.
 fn print_notices(session: &Session) {
     for item in session.snapshot(MAX_NOTICES).items {
-        if let ItemBody::Notice { text, hint, .. } = item.body {
-            let hint = hint.map(|hint| format!(" {hint}")).unwrap_or_default();
+        if let ItemBody::Notice { text, hint, .. } = &item.body {
+            let hint = hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
             terminal::error_line(&format!("! {}", printable(&format!("{text}{hint}"))));
         }
     }

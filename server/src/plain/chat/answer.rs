@@ -500,7 +500,7 @@ mod tests {
                 duration_ms: None,
             };
             let item = Item { id, turn, agent: None, timestamp: Timestamp::UNIX_EPOCH, body };
-            self.log.publish(Event::ItemUpdated { item });
+            self.log.publish(Event::ItemUpdated { item: item.into() });
         }
 
         /// The next thing that the server wants.

@@ -256,14 +256,16 @@ mod tests {
     use serde_json::Value;
 
     use super::super::layout::ChatLayout;
+    use std::sync::Arc;
+
     use super::*;
 
-    fn item(body: ItemBody) -> Item {
+    fn item(body: ItemBody) -> Arc<Item> {
         let turn = TurnId::generate();
-        Item { id: ItemId::generate(), turn, agent: None, timestamp: Timestamp::UNIX_EPOCH, body }
+        Item { id: ItemId::generate(), turn, agent: None, timestamp: Timestamp::UNIX_EPOCH, body }.into()
     }
 
-    fn message(text: &str) -> Item {
+    fn message(text: &str) -> Arc<Item> {
         let (complete, interrupted) = (true, false);
         item(ItemBody::AgentMessage {
             text: text.to_owned(),
@@ -274,14 +276,14 @@ mod tests {
         })
     }
 
-    fn ended(title: &str, state: CallState, display: &str) -> Item {
+    fn ended(title: &str, state: CallState, display: &str) -> Arc<Item> {
         let at = Timestamp::UNIX_EPOCH;
         let mut call = ToolCallItem::pending(CallId::generate(), "Read".into(), None, Value::Null, at);
         (call.title, call.state, call.display) = (title.to_owned(), state, display.to_owned());
         item(ItemBody::ToolCall(Box::new(call)))
     }
 
-    fn all(items: &[Item]) -> String {
+    fn all(items: &[Arc<Item>]) -> String {
         let mut words = AnswerText::default();
         items.iter().for_each(|item| words.item(item));
         words.finish();
@@ -340,7 +342,7 @@ mod tests {
             let mut words = AnswerText::default();
             let mut begun = said.clone();
             let ItemBody::AgentMessage { text, .. } = &said.body else { unreachable!() };
-            if let ItemBody::AgentMessage { text, .. } = &mut begun.body {
+            if let ItemBody::AgentMessage { text, .. } = &mut Arc::make_mut(&mut begun).body {
                 text.clear();
             }
             words.item(&begun);

@@ -246,7 +246,7 @@ fn tools<'a>(
     if unknown.is_empty() {
         return tools;
     }
-    let mut look_up = |items: &[Item]| {
+    let mut look_up = |items: &[Arc<Item>]| {
         for item in items {
             if let ItemBody::ToolCall(call) = &item.body {
                 tools.insert(call.call.clone(), Some(call.name.clone()));

@@ -183,7 +183,7 @@ fn unseen_calls(thread: &Thread) -> Vec<&ToolCallItem> {
     if unseen.is_empty() {
         return Vec::new();
     }
-    let calls = thread.items.newest().iter().rev().take(LOOKED_BACK).filter_map(call_of);
+    let calls = thread.items.newest().iter().rev().take(LOOKED_BACK).filter_map(|item| call_of(item));
     let mut calls: Vec<_> = calls.filter(|call| unseen.contains(&call.call.as_str())).collect();
     calls.reverse();
     calls

@@ -160,7 +160,7 @@ impl Edits {
             self.core.commit(Record::Restored { resolution: id });
         }
         self.core.sync().await;
-        self.core.publish(Event::EditsResolved { outcome });
+        self.core.publish(Event::EditsResolved { outcome: Box::new(outcome) });
     }
 
     /// Whether the settings allow restoring files.

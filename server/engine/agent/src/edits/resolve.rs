@@ -245,7 +245,7 @@ impl Edits {
             outcome.action = action;
             outcome.resolved.extend(decided);
             edits.core.sync().await;
-            edits.core.publish(Event::EditsResolved { outcome });
+            edits.core.publish(Event::EditsResolved { outcome: Box::new(outcome) });
             drop(under_way);
         });
         id

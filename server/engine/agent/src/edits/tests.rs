@@ -57,7 +57,8 @@ impl EditBench {
     pub(crate) async fn restart(&mut self) {
         let id = self.session.id().clone();
         self.session.close();
-        self.session = self.engine.load_session(&[self.rig.root().clone()], &id).await.unwrap();
+        let roots = [self.rig.root().clone()];
+        self.session = self.engine.load_session_reporting(&roots, &id, Some(0), |_| {}).await.unwrap();
         self.events = self.session.events().subscribe(0, vec![]);
     }
 
@@ -118,7 +119,7 @@ impl EditBench {
         loop {
             let batch = self.events.next().await.unwrap().unwrap();
             let outcomes = batch.into_iter().filter_map(|record| match record.event {
-                Event::EditsResolved { outcome } if outcome.id == *id => Some(outcome),
+                Event::EditsResolved { outcome } if outcome.id == *id => Some(*outcome),
                 _ => None,
             });
             if let Some(outcome) = outcomes.into_iter().next_back() {

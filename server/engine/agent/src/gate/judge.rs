@@ -169,7 +169,7 @@ impl Gatekeeper {
         let without = self.in_force();
         let with = without.with_rules(rules, &cwd);
         let resolve = |path: &str| self.workspace.resolve(path).ok();
-        let runs = |picture: &EffectivePolicy, (tool, kind, input): &(String, ToolKind, Value)| {
+        let runs = |picture: &EffectivePolicy, (tool, kind, input): &(String, ToolKind, Arc<Value>)| {
             let touches = declared(tool, input, &cwd, &resolve)?;
             let case = GateCase { tool, kind: *kind, input, touches: &touches };
             Some(picture.judge(&case, mode, &self.workspace, &|_| None).decision == GateDecision::Allow)

@@ -3,6 +3,7 @@
 //! Rule: a part is found under the lock of the state and read without it.
 
 use std::io;
+use std::sync::Arc;
 
 use crate::state::SessionState;
 use crate::state::transcript::{OlderItems, TranscriptPart};
@@ -14,7 +15,7 @@ use kode_record::event::Item;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ItemPage {
     /// The items, oldest first.
-    pub items: Vec<Item>,
+    pub items: Vec<Arc<Item>>,
     /// Whether there are older ones.
     pub more_items: bool,
 }

@@ -39,7 +39,7 @@ pub(crate) struct PendingRequests {
     /// How the last prompts ended.
     decisions: VecDeque<PermissionResolution>,
     /// How the last questions ended.
-    resolutions: VecDeque<QuestionResolution>,
+    resolutions: VecDeque<Box<QuestionResolution>>,
 }
 
 impl PendingRequests {
@@ -69,7 +69,7 @@ impl PendingRequests {
         }
         for closed in before.questions.iter().filter(|closed| !self.has_question(&closed.id)) {
             let known = self.resolutions.iter().find(|resolved| resolved.id == closed.id);
-            let resolved = known.cloned().unwrap_or_else(|| closed.resolved(None));
+            let resolved = known.cloned().unwrap_or_else(|| Box::new(closed.resolved(None)));
             events.push(Event::QuestionAnswered { resolved });
         }
         let prompts = self.prompts.iter().filter(|prompt| !before.has_prompt(&prompt.id));

@@ -3,6 +3,8 @@
 //! Rule: a snapshot is taken under the lock of the state, so that it and the events after its bookmark contain every change
 //! once.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::state::SessionState;
@@ -40,7 +42,7 @@ pub struct Snapshot {
     /// The name of its model profile.
     pub model: String,
     /// The newest items, oldest first.
-    pub items: Vec<Item>,
+    pub items: Vec<Arc<Item>>,
     /// Whether there are older items.
     pub more_items: bool,
     /// Prompts that wait for the user.

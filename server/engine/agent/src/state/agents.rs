@@ -1,5 +1,7 @@
 //! The sub-agents of a session as their records add up.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +56,7 @@ pub struct SubAgentView {
     /// The description of its first task.
     pub description: String,
     /// The newest items, oldest first.
-    pub items: Vec<Item>,
+    pub items: Vec<Arc<Item>>,
     /// Whether there are older items.
     pub more_items: bool,
     /// Tokens of all its turns.

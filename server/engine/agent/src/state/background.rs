@@ -31,7 +31,7 @@ impl Background {
         let event = events::task_event(&entry);
         self.enter(entry);
         let (id, event) = event?;
-        Some(event(self.find(&id)?.clone()))
+        Some(event(Box::new(self.find(&id)?.clone())))
     }
 
     fn enter(&mut self, entry: TaskEntry) {

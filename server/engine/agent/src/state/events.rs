@@ -30,6 +30,7 @@ pub(crate) fn turn_done(
     figures: TurnFigures,
 ) -> Event {
     let TurnFigures { duration_ms, model_calls, tool_calls, phases } = figures;
+    let (usage, phases) = (Box::new(usage), Box::new(phases));
     Event::Done { turn, reason, usage, cost, duration_ms, model_calls, tool_calls, phases }
 }
 
@@ -86,7 +87,7 @@ pub(crate) fn sealed_calls(calls: Vec<CallId>, states: Vec<CallState>) -> Vec<Se
 }
 
 /// Makes the event of a background command.
-type TaskEvent = fn(BackgroundTask) -> Event;
+type TaskEvent = fn(Box<BackgroundTask>) -> Event;
 
 /// The background command of an entry, and how to make its event; `None` for an entry without one.
 pub(crate) fn task_event(entry: &TaskEntry) -> Option<(TaskId, TaskEvent)> {

@@ -44,6 +44,6 @@ impl Replay {
         if stamp.after_damage {
             self.kept.forget();
         }
-        self.kept.add_line(&self.state.id, stamp.seq, stamp.written, reported);
+        self.kept.add_line(stamp.seq, stamp.written, reported);
     }
 }

@@ -153,7 +153,7 @@ impl Thread {
                 let (items, place) = (self.items.count(), self.place());
                 let prompt = PromptFacts::of(turn, &item);
                 (self.is_steered, self.is_fresh) = (false, true);
-                self.put(item.clone());
+                let item = self.put(item);
                 append(&mut self.messages, Message::user(content));
                 let words = self.blocks_since(place);
                 self.turns.push(TurnStart { prompt, items, place, words, steered: Vec::new() });
@@ -166,7 +166,7 @@ impl Thread {
             Record::Steered { turn: _, queued: _, item, content, parts: _ } => {
                 self.close_calls();
                 let place = self.place();
-                self.put(item.clone());
+                let item = self.put(item);
                 append(&mut self.messages, Message::user(content));
                 let words = self.blocks_since(place);
                 if let Some(start) = self.turns.last_mut() {
@@ -326,7 +326,7 @@ impl Thread {
 
     /// The items from the prompt of a turn on, as far as they are in memory.
     #[must_use]
-    pub fn newest_since(&self, turn: &TurnId) -> &[Item] {
+    pub fn newest_since(&self, turn: &TurnId) -> &[Arc<Item>] {
         self.start(turn).map(|start| self.items.newest_from(start.items)).unwrap_or_default()
     }
 
@@ -533,7 +533,7 @@ impl Thread {
 
     /// The calls that have no result yet, as their items are now.
     #[must_use]
-    pub fn unanswered(&self) -> Vec<Item> {
+    pub fn unanswered(&self) -> Vec<Arc<Item>> {
         // Most often none is open, and then a long turn is not walked through.
         if self.calls.is_empty() && self.of_guest.is_empty() {
             return Vec::new();
@@ -591,18 +591,20 @@ impl Thread {
     /// Adds an item, or replaces the one of its id, and reports it. One that was shown while it grew is known to clients that
     /// followed that.
     fn put_and_report(&mut self, streamed: bool, item: Item) -> Event {
-        self.put(item.clone());
+        let item = self.put(item);
         if streamed { Event::ItemUpdated { item } } else { Event::ItemAdded { item } }
     }
 
-    /// Adds an item, or replaces the one of its id.
-    pub fn put(&mut self, item: Item) {
-        self.items.put(item);
+    /// Adds an item, or replaces the one of its id, and returns it as the transcript keeps it.
+    pub fn put(&mut self, item: impl Into<Arc<Item>>) -> Arc<Item> {
+        let item = item.into();
+        self.items.put(Arc::clone(&item));
+        item
     }
 
     /// The item of that id, if it is in memory.
     #[must_use]
-    pub fn item(&self, id: &ItemId) -> Option<&Item> {
+    pub fn item(&self, id: &ItemId) -> Option<&Arc<Item>> {
         self.items.get(id)
     }
 
@@ -615,7 +617,7 @@ impl Thread {
     pub(crate) fn take_over(&mut self, live: &Self) {
         // Counted messages have to be counted again.
         self.rewrites = live.rewrites + 1;
-        live.items.unfinished().for_each(|item| self.items.put(item.clone()));
+        live.items.unfinished().for_each(|item| self.items.put(Arc::clone(item)));
     }
 
     fn note_instructed(&mut self, folders: Vec<AbsPath>) {
@@ -635,13 +637,13 @@ impl Thread {
     }
 
     /// Changes a call, wherever its item is, and answers the item as it is then.
-    fn change_call(&mut self, id: &ItemId, change: impl FnOnce(&mut ToolCallItem)) -> Option<Item> {
+    fn change_call(&mut self, id: &ItemId, change: impl FnOnce(&mut ToolCallItem)) -> Option<Arc<Item>> {
         let changed = self.items.change(id, |item| {
             if let ItemBody::ToolCall(call) = &mut item.body {
                 change(call);
             }
         });
-        changed.filter(Item::is_call)
+        changed.filter(|item| item.is_call())
     }
 
     /// Answers the calls whose results the journal has lost, so that the history stays one that can be sent.
@@ -790,8 +792,8 @@ fn calls(message: &Message) -> Vec<(String, Option<Block>)> {
 }
 
 /// The last text the model said in some items, newest first.
-fn last_text<'a>(mut items: impl Iterator<Item = Cow<'a, Item>>) -> String {
-    let text = |item: Cow<'a, Item>| match &item.body {
+fn last_text(mut items: impl Iterator<Item = Arc<Item>>) -> String {
+    let text = |item: Arc<Item>| match &item.body {
         ItemBody::AgentMessage { text, .. } => Some(text.clone()),
         _ => None,
     };

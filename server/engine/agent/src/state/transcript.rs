@@ -3,7 +3,6 @@
 //! Rule: it is one sequence, whatever of it is in memory; an item leaves memory when it is old and final. What memory
 //! holds follows from the records alone, so that a fold from a base holds the same. Without a shelf nothing leaves memory.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
@@ -31,7 +30,7 @@ const MOST_KEPT: usize = 8 * KEPT;
 pub struct Transcript {
     older: OlderItems,
     /// The newest items.
-    items: Vec<Item>,
+    items: Vec<Arc<Item>>,
     /// When its first item was made.
     began: Option<Timestamp>,
     /// The index of the first item in memory.
@@ -69,9 +68,9 @@ struct StoredPage {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NewestItems {
     /// The rest of the page that the cut went through.
-    rest: Vec<Item>,
+    rest: Vec<Arc<Item>>,
     pages: Vec<StoredPage>,
-    items: Vec<Item>,
+    items: Vec<Arc<Item>>,
 }
 
 /// A part of a transcript, which can be read without holding up the session.
@@ -80,7 +79,7 @@ pub struct TranscriptPart {
     older: OlderItems,
     /// The part of the older items that is in it.
     range: Range<usize>,
-    items: Vec<Item>,
+    items: Vec<Arc<Item>>,
     /// Whether there are items before it.
     pub more: bool,
 }
@@ -106,19 +105,19 @@ impl Transcript {
 
     /// The newest items, oldest first: those that are in memory. Without a shelf these are all.
     #[must_use]
-    pub fn newest(&self) -> &[Item] {
+    pub fn newest(&self) -> &[Arc<Item>] {
         &self.items
     }
 
     /// As [`Transcript::newest`].
     #[must_use]
-    pub fn into_newest(self) -> Vec<Item> {
+    pub fn into_newest(self) -> Vec<Arc<Item>> {
         self.items
     }
 
     /// The newest items from a place on, as far as they are in memory.
     #[must_use]
-    pub fn newest_from(&self, place: usize) -> &[Item] {
+    pub fn newest_from(&self, place: usize) -> &[Arc<Item>] {
         self.items.get(place.saturating_sub(self.older.count)..).unwrap_or_default()
     }
 
@@ -129,17 +128,17 @@ impl Transcript {
     }
 
     /// All items, newest first; older ones are read back as they are asked for.
-    pub fn backwards(&self) -> impl Iterator<Item = Cow<'_, Item>> {
+    pub fn backwards(&self) -> impl Iterator<Item = Arc<Item>> {
         let older = self.older.pages.iter().rev().flat_map(|page| {
             // The shelf is marked as damaged.
-            self.older.read_page(page).unwrap_or_default().into_iter().rev().map(Cow::Owned)
+            self.older.read_page(page).unwrap_or_default().into_iter().rev()
         });
-        self.items.iter().rev().map(Cow::Borrowed).chain(older)
+        self.items.iter().rev().map(Arc::clone).chain(older)
     }
 
     /// An item in memory.
     #[must_use]
-    pub fn get(&self, id: &ItemId) -> Option<&Item> {
+    pub fn get(&self, id: &ItemId) -> Option<&Arc<Item>> {
         self.items.get(self.places.get(id)?.checked_sub(self.older.count)?)
     }
 
@@ -151,32 +150,36 @@ impl Transcript {
 
     /// An item in memory, to be changed.
     pub fn get_mut(&mut self, id: &ItemId) -> Option<&mut Item> {
+        self.slot(id).map(Arc::make_mut)
+    }
+
+    fn slot(&mut self, id: &ItemId) -> Option<&mut Arc<Item>> {
         self.items.get_mut(self.places.get(id)?.checked_sub(self.older.count)?)
     }
 
     /// The item at a place, read back if it has left memory.
     #[must_use]
-    pub fn at(&self, place: usize) -> Option<Cow<'_, Item>> {
+    pub fn at(&self, place: usize) -> Option<Arc<Item>> {
         match place.checked_sub(self.older.count) {
-            Some(place) => self.items.get(place).map(Cow::Borrowed),
-            None => self.older.read(place..place + 1).ok()?.pop().map(Cow::Owned),
+            Some(place) => self.items.get(place).map(Arc::clone),
+            None => self.older.read(place..place + 1).ok()?.pop(),
         }
     }
 
     /// Changes an item, wherever it is, and returns it; `None` for an unknown id.
-    pub fn change(&mut self, id: &ItemId, change: impl FnOnce(&mut Item)) -> Option<Item> {
-        match self.get_mut(id) {
+    pub fn change(&mut self, id: &ItemId, change: impl FnOnce(&mut Item)) -> Option<Arc<Item>> {
+        match self.slot(id) {
             Some(item) => {
-                change(item);
-                Some(item.clone())
+                change(Arc::make_mut(item));
+                Some(Arc::clone(item))
             }
             None => self.older.change(id, change),
         }
     }
 
     /// Adds an item, or replaces the one of its id.
-    pub fn put(&mut self, item: Item) {
-        if let Some(known) = self.get_mut(&item.id) {
+    pub fn put(&mut self, item: Arc<Item>) {
+        if let Some(known) = self.slot(&item.id) {
             *known = item;
             return;
         }
@@ -280,11 +283,11 @@ impl Transcript {
     }
 
     /// Items that are not final, as they are in memory.
-    pub fn unfinished(&self) -> impl Iterator<Item = &Item> {
+    pub fn unfinished(&self) -> impl Iterator<Item = &Arc<Item>> {
         self.items.iter().filter(|item| !is_final(item))
     }
 
-    fn add(&mut self, item: Item) {
+    fn add(&mut self, item: Arc<Item>) {
         if self.count() == 0 {
             self.began = Some(item.timestamp);
         }
@@ -349,7 +352,7 @@ impl OlderItems {
     }
 
     /// The items of a range of places.
-    fn read(&self, range: Range<usize>) -> io::Result<Vec<Item>> {
+    fn read(&self, range: Range<usize>) -> io::Result<Vec<Arc<Item>>> {
         let (mut items, mut start) = (Vec::with_capacity(range.len()), 0);
         for page in &self.pages {
             let end = start + page.count;
@@ -362,12 +365,12 @@ impl OlderItems {
         Ok(items)
     }
 
-    fn read_page(&self, page: &StoredPage) -> io::Result<Vec<Item>> {
+    fn read_page(&self, page: &StoredPage) -> io::Result<Vec<Arc<Item>>> {
         let shelf = self.shelf.as_ref().ok_or_else(|| io::Error::other("the conversation has no shelf"))?;
         let bytes = shelf.get(&page.slot)?;
-        let lines = serde_json::Deserializer::from_slice(&bytes).into_iter::<Item>();
+        let lines = serde_json::Deserializer::from_slice(&bytes).into_iter::<Arc<Item>>();
         let items = lines.collect::<Result<Vec<_>, _>>().map_err(io::Error::from);
-        let is_whole = |items: &Vec<Item>| items.len() == page.count;
+        let is_whole = |items: &Vec<Arc<Item>>| items.len() == page.count;
         let items = items.and_then(|items| match is_whole(&items) {
             true => Ok(items),
             false => Err(io::Error::new(io::ErrorKind::InvalidData, "a page has other items than it should")),
@@ -379,7 +382,7 @@ impl OlderItems {
     }
 
     /// Puts items on the shelf.
-    fn page_of(&self, items: &[Item]) -> Option<StoredPage> {
+    fn page_of(&self, items: &[Arc<Item>]) -> Option<StoredPage> {
         let shelf = self.shelf.as_ref()?;
         let put = || {
             let mut bytes = Vec::new();
@@ -396,7 +399,7 @@ impl OlderItems {
             .ok()?;
         let ids = || items.iter().map(|item| &item.id);
         let ids = (ids().min()?.clone(), ids().max()?.clone());
-        Some(StoredPage { slot, count: items.len(), ids, has_edits: items.iter().any(is_edit) })
+        Some(StoredPage { slot, count: items.len(), ids, has_edits: items.iter().any(|item| is_edit(item)) })
     }
 
     fn push(&mut self, page: StoredPage) {
@@ -412,7 +415,7 @@ impl OlderItems {
     }
 
     /// Changes an item and returns it; `None` for an unknown id, or where it cannot be read or written.
-    fn change(&mut self, id: &ItemId, change: impl FnOnce(&mut Item)) -> Option<Item> {
+    fn change(&mut self, id: &ItemId, change: impl FnOnce(&mut Item)) -> Option<Arc<Item>> {
         if !self.may_hold(id) {
             return None;
         }
@@ -422,8 +425,8 @@ impl OlderItems {
             }
             let Ok(mut items) = self.read_page(&self.pages[at]) else { continue };
             let Some(item) = items.iter_mut().find(|item| item.id == *id) else { continue };
-            change(item);
-            let changed = item.clone();
+            change(Arc::make_mut(item));
+            let changed = Arc::clone(item);
             let Some(page) = self.page_of(&items) else {
                 // The journal has the change; the shelf lacks it until it is rebuilt.
                 if let Some(shelf) = &self.shelf {
@@ -439,7 +442,7 @@ impl OlderItems {
 
     /// Cuts off the items from a place on: the items before it of the page it is in, the others of that page, and the
     /// pages behind it.
-    fn split_off(&mut self, place: usize) -> (Vec<Item>, Vec<Item>, Vec<StoredPage>) {
+    fn split_off(&mut self, place: usize) -> (Vec<Arc<Item>>, Vec<Arc<Item>>, Vec<StoredPage>) {
         let mut start = 0;
         let at = self.pages.iter().position(|page| {
             let is_it = place < start + page.count;
@@ -464,7 +467,7 @@ impl OlderItems {
     }
 
     /// Takes the newest page back.
-    fn take_last(&mut self) -> Option<Vec<Item>> {
+    fn take_last(&mut self) -> Option<Vec<Arc<Item>>> {
         let items = self.read_page(self.pages.last()?).ok()?;
         self.pages.pop();
         self.recount();
@@ -495,7 +498,7 @@ impl TranscriptPart {
     ///
     /// # Errors
     /// When those that have left memory cannot be read.
-    pub fn read(self) -> io::Result<Vec<Item>> {
+    pub fn read(self) -> io::Result<Vec<Arc<Item>>> {
         let mut items = self.older.read(self.range)?;
         items.extend(self.items);
         Ok(items)
@@ -504,7 +507,7 @@ impl TranscriptPart {
     /// As [`TranscriptPart::read`], without those that cannot be read: the shelf reports these, and the next page has them
     /// again.
     #[must_use]
-    pub fn read_what_can_be(self) -> Vec<Item> {
+    pub fn read_what_can_be(self) -> Vec<Arc<Item>> {
         let mut items = self.older.read(self.range).unwrap_or_default();
         items.extend(self.items);
         items

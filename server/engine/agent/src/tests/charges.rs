@@ -43,7 +43,7 @@ fn breaks(kind: ModelErrorKind, input_tokens: u64) -> Say {
 /// The charges by model and price, in order, and the tokens that the end of the turn names.
 fn charged(events: &[EventRecord]) -> (Vec<(u64, String, Option<f64>)>, u64) {
     let charges = events.iter().filter_map(|record| match &record.event {
-        Event::TokenUsage { usage, model, cost, .. } => Some((usage.input_tokens, model.clone(), *cost)),
+        Event::TokenUsage { call, .. } => Some((call.usage.input_tokens, call.model.clone(), call.cost)),
         _ => None,
     });
     let total = events.iter().find_map(|record| match &record.event {

@@ -18,7 +18,7 @@ pub(super) struct Client {
     mode: Mode,
     model: String,
     effort: Option<Effort>,
-    items: Vec<Item>,
+    items: Vec<Arc<Item>>,
     pending: Vec<PermissionPrompt>,
     questions: Vec<Question>,
     todos: Vec<Todo>,
@@ -93,7 +93,7 @@ impl Client {
         assert_eq!(look(self), look(other));
     }
 
-    fn upsert(&mut self, item: Item) {
+    fn upsert(&mut self, item: Arc<Item>) {
         if item.agent.is_some() {
             return;
         }
@@ -106,7 +106,7 @@ impl Client {
     fn grow(&mut self, id: &ItemId, more: &str) {
         let known = self.items.iter_mut().find(|item| item.id == *id);
         if let Some(ItemBody::AgentMessage { text, .. } | ItemBody::Thinking { text, .. }) =
-            known.map(|item| &mut item.body)
+            known.map(|item| &mut Arc::make_mut(item).body)
         {
             text.push_str(more);
         }
@@ -134,9 +134,9 @@ impl Client {
             Event::QueueChanged { queue, steering, paused } => {
                 (self.queue, self.steering, self.paused) = (queue, steering, paused);
             }
-            Event::DraftChanged { draft } => self.draft = draft,
+            Event::DraftChanged { draft } => self.draft = draft.map(|draft| *draft),
             Event::TodoChanged { todos } => self.todos = todos,
-            Event::BackgroundStarted { task } => self.tasks.push(task),
+            Event::BackgroundStarted { task } => self.tasks.push(*task),
             Event::BackgroundEnded { task } => self.tasks.retain(|known| known.id != task.id),
             Event::AgentResumed { .. } => {
                 self.pending.clear();

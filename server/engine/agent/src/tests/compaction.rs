@@ -169,8 +169,8 @@ fn steps(events: &[EventRecord]) -> Vec<CompressionStep> {
 }
 
 fn notices(session: &Session) -> Vec<(NoticeLevel, String)> {
-    let notice = |item: Item| match item.body {
-        ItemBody::Notice { level, text, .. } => Some((level, text)),
+    let notice = |item: Arc<Item>| match &item.body {
+        ItemBody::Notice { level, text, .. } => Some((*level, text.clone())),
         _ => None,
     };
     session.snapshot(usize::MAX).items.into_iter().filter_map(notice).collect()

@@ -21,7 +21,7 @@ async fn how_long_an_answer_took_stands_with_its_last_text_and_in_the_journal() 
     session.prompts().submit(prompt("go")).unwrap();
     until(&mut events, is_done).await;
     let durations = |session: &Session| -> Vec<_> {
-        let of = |item: Item| match item.body {
+        let of = |item: Arc<Item>| match item.body {
             ItemBody::AgentMessage { duration_ms, .. } => Some(duration_ms),
             _ => None,
         };
@@ -64,7 +64,7 @@ fn works(number: usize) -> Say {
 }
 
 fn notices(session: &Session, wanted: NoticeKind) -> usize {
-    let is = |item: &&Item| matches!(&item.body, ItemBody::Notice { kind, .. } if *kind == Some(wanted));
+    let is = |item: &&Arc<Item>| matches!(&item.body, ItemBody::Notice { kind, .. } if *kind == Some(wanted));
     session.snapshot(usize::MAX).items.iter().filter(is).count()
 }
 

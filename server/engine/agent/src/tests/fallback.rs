@@ -26,7 +26,7 @@ fn fails(kind: ModelErrorKind) -> Say {
 }
 
 fn reported(session: &Session) -> Vec<String> {
-    let notice = |item: Item| match item.body {
+    let notice = |item: Arc<Item>| match item.body.clone() {
         ItemBody::Notice { kind: Some(NoticeKind::Fallback), text, .. } => Some(text),
         _ => None,
     };

@@ -201,7 +201,7 @@ impl Served {
     }
 
     fn notice(&self, wanted: NoticeKind) -> Option<String> {
-        self.session.snapshot(usize::MAX).items.into_iter().rev().find_map(|item| match item.body {
+        self.session.snapshot(usize::MAX).items.into_iter().rev().find_map(|item| match item.body.clone() {
             ItemBody::Notice { kind: Some(kind), text, .. } if kind == wanted => Some(text),
             _ => None,
         })
@@ -292,7 +292,7 @@ async fn the_fallback_is_asked_for_what_it_is_named_for_and_said() {
         let mut by: Vec<String> = seen
             .iter()
             .filter_map(|record| match &record.event {
-                Event::TokenUsage { model, .. } => Some(model.clone()),
+                Event::TokenUsage { call, .. } => Some(call.model.clone()),
                 _ => None,
             })
             .collect();

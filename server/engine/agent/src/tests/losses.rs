@@ -24,7 +24,7 @@ fn new(bench: &Bench) -> NewSession {
 
 /// The warnings of the transcript.
 fn warnings(session: &Session) -> Vec<String> {
-    let text = |item: Item| match item.body {
+    let text = |item: Arc<Item>| match item.body.clone() {
         ItemBody::Notice { text, level: NoticeLevel::Warning, .. } => Some(text),
         _ => None,
     };
@@ -179,7 +179,8 @@ async fn records_of_newer_builds_are_passed_over_counted_and_reported() {
     }
     std::fs::write(&path, &journal).unwrap();
     let bench = Bench::in_home(bench.home, vec![]);
-    let session = bench.engine.load_session(&[bench.root()], &id).await.unwrap();
+    let roots = [bench.root()];
+    let session = bench.engine.load_session_reporting(&roots, &id, Some(0), |_| {}).await.unwrap();
     let mut events = session.events().subscribe(0, vec![]);
     let is_resumed = |event: &Event| matches!(event, Event::AgentResumed { skipped_records: 2, .. });
     until(&mut events, is_resumed).await;

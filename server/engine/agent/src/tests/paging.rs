@@ -24,7 +24,7 @@ async fn long(bench: &Bench, turns: usize, characters: usize) -> Arc<Session> {
 }
 
 /// All items, read page by page from the newest on.
-async fn paged(session: &Arc<Session>) -> Vec<Item> {
+async fn paged(session: &Arc<Session>) -> Vec<Arc<Item>> {
     let snapshot = session.snapshot(10);
     let (mut items, mut more) = (snapshot.items, snapshot.more_items);
     while more {

@@ -25,7 +25,7 @@ fn reply(label: &str) -> Reply {
 }
 
 fn structured(session: &Session) -> serde_json::Value {
-    let of = |item: Item| match item.body {
+    let of = |item: Arc<Item>| match item.body.clone() {
         ItemBody::ToolCall(call) => call.structured,
         _ => None,
     };

@@ -53,7 +53,7 @@ fn strings(texts: &[&str]) -> Vec<String> {
 
 fn asked(session: &Session) -> Vec<String> {
     let items = session.snapshot(usize::MAX).items.into_iter();
-    let asked = items.filter_map(|item| match item.body {
+    let asked = items.filter_map(|item| match item.body.clone() {
         ItemBody::UserMessage { text, .. } => Some(text),
         _ => None,
     });
@@ -103,8 +103,7 @@ async fn after_a_cancel_nothing_begins_by_itself_and_a_new_prompt_comes_first() 
     let seen = until(&mut events, |event| matches!(event, Event::QueueChanged { paused: true, .. })).await;
     assert!(seen.iter().any(|record| matches!(record.event, Event::Done { reason: TurnEnd::Cancelled, .. })));
     assert_eq!(waiting(&session), (strings(&["unheard", "one", "two"]), vec![], true));
-    let reported =
-        |item: &Item| matches!(&item.body, ItemBody::Notice { text, .. } if text.starts_with("3 prompts"));
+    let reported = |item: &Arc<Item>| matches!(&item.body, ItemBody::Notice { text, .. } if text.starts_with("3 prompts"));
     assert!(session.snapshot(usize::MAX).items.iter().any(reported));
     let SubmitOutcome::Started(_) = session.prompts().promote_queued(&two).unwrap() else {
         panic!("it begins")
@@ -166,7 +165,7 @@ async fn what_is_said_meanwhile_reaches_the_next_call_of_the_turn_in_order() {
     assert!(matches!(last[0], Block::ToolResult { .. }), "after the results: {last:?}");
     assert_eq!(last[1..], ["first", "second", "a third thing"].map(text));
     assert!(requests[1].reminders.iter().any(|text| text.contains("while you were working")));
-    let steered = |item: &&Item| matches!(item.body, ItemBody::UserMessage { steered: true, .. });
+    let steered = |item: &&Arc<Item>| matches!(item.body, ItemBody::UserMessage { steered: true, .. });
     assert_eq!(session.snapshot(usize::MAX).items.iter().filter(steered).count(), 3);
     assert_eq!(session.edits().checkpoints().len(), 1, "what was said meanwhile began no turn");
 }

@@ -83,7 +83,8 @@ async fn next_life(bench: &Bench, session: &Session) -> (Bench, Arc<Session>) {
     let home = tempfile::tempdir().unwrap();
     copy(&bench.home.path().join("state"), &home.path().join("state"));
     let next = Bench::in_home(home, vec![]);
-    let session = next.engine.load_session(&[bench.root()], session.id()).await.unwrap();
+    let roots = [bench.root()];
+    let session = next.engine.load_session_reporting(&roots, session.id(), Some(0), |_| {}).await.unwrap();
     (next, session)
 }
 

@@ -14,7 +14,8 @@ fn limited(seconds: u64) -> Say {
 }
 
 fn errors(session: &Session) -> usize {
-    let is = |item: &&Item| matches!(&item.body, ItemBody::Notice { kind: Some(NoticeKind::ApiError), .. });
+    let is =
+        |item: &&Arc<Item>| matches!(&item.body, ItemBody::Notice { kind: Some(NoticeKind::ApiError), .. });
     session.snapshot(usize::MAX).items.iter().filter(is).count()
 }
 

@@ -67,11 +67,9 @@ async fn after_the_first_turn_that_worked_the_quick_model_names_the_session_and_
     let mut events = session.events().subscribe(0, vec![]);
     session.prompts().submit(prompt("first words")).unwrap();
     until(&mut events, |event| {
-        matches!(
-            event,
-            Event::TextChunk { .. }
-                | Event::ItemAdded { item: Item { body: ItemBody::AgentMessage { .. }, .. } }
-        )
+        let is_text = |item: &Item| matches!(item.body, ItemBody::AgentMessage { .. });
+        matches!(event, Event::TextChunk { .. })
+            || matches!(event, Event::ItemAdded { item } if is_text(item))
     })
     .await;
     session.turns().cancel();
@@ -167,7 +165,8 @@ async fn a_stored_session_is_renamed_and_continues_with_events_above_all_that_we
     let here = WorkspaceFilter::These(vec![bench.root()]);
     bench.engine.rename_session(&here, &id, "Stored").await.unwrap();
     bench.engine.archive_session(&here, &id, true).await.unwrap();
-    let session = bench.engine.load_session(&[bench.root()], &id).await.unwrap();
+    let roots = [bench.root()];
+    let session = bench.engine.load_session_reporting(&roots, &id, Some(newest), |_| {}).await.unwrap();
     assert_eq!(title_of(&session), ("Stored".to_owned(), Some(TitledBy::User)));
     assert!(session.core().state().archived && session.events().newest() > newest);
     // All later events come again, with nothing missing.

@@ -3,6 +3,8 @@
 //! Rule: everything that was shown is in it, in its order. Answers are in it as they are, in Markdown; prompts are
 //! quoted, and what tools put out is in fences longer than any in it. Nothing leaves the machine by it.
 
+use std::sync::Arc;
+
 use crate::state::SessionState;
 use kode_base::ids::AgentId;
 use kode_base::todo::TodoStatus;
@@ -63,7 +65,7 @@ impl MarkdownDocument {
         self.text.push('\n');
     }
 
-    fn items(&mut self, items: &[Item]) {
+    fn items(&mut self, items: &[Arc<Item>]) {
         for item in items {
             self.text.push('\n');
             self.item(item);
@@ -137,7 +139,7 @@ impl MarkdownDocument {
         }
     }
 
-    fn agent(&mut self, id: &AgentId, kind: &str, description: &str, items: &[Item]) {
+    fn agent(&mut self, id: &AgentId, kind: &str, description: &str, items: &[Arc<Item>]) {
         self.line(&format!("\n---\n\n# Sub-agent {}: {}\n", code(kind), escaped(description)));
         self.line(&format!("- Sub-agent: `{id}`"));
         self.items(items);

@@ -3,6 +3,8 @@
 //! Rule: a fork has the conversation and nothing that belongs to the other session alone: no changes of files, no
 //! commands, nothing that waits, nothing that was allowed, and none of what it cost. Every call in it has a result.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::state::SessionState;
@@ -207,7 +209,7 @@ fn taken_over(record: Record, origin: &SessionId, id: &SessionId) -> Option<Reco
 /// The records that end open turns and calls at the point of the fork.
 fn finish(state: &SessionState) -> Vec<Record> {
     let at = Timestamp::now();
-    let seal = |item: Item| {
+    let seal = |item: Arc<Item>| {
         let ItemBody::ToolCall(call) = &item.body else { return None };
         let (outcome, result) = sealing(call, NOT_IN_FORK, None);
         Some(Record::CallEnded {

@@ -55,7 +55,7 @@ pub(super) fn publish_retry(
         reason: error.to_string(),
         model: model.to_owned(),
     };
-    core.publish(Event::ModelRetry { retry });
+    core.publish(Event::ModelRetry { retry: Box::new(retry) });
 }
 
 /// A number between 0 and 1 that differs from process to process and call to call.

@@ -87,7 +87,7 @@ pub(crate) fn seal_except(thread: &ThreadHandle, why: &str, except: &[CallId]) -
     let unanswered = thread.read(Thread::unanswered);
     let mut sealed = Vec::new();
     for item in unanswered {
-        let ItemBody::ToolCall(call) = item.body else { continue };
+        let ItemBody::ToolCall(call) = &item.body else { continue };
         if except.contains(&call.call) {
             continue;
         }
@@ -96,9 +96,9 @@ pub(crate) fn seal_except(thread: &ThreadHandle, why: &str, except: &[CallId]) -
             let mut agents = state.agents.iter();
             agents.find(|(_, agent)| agent.call.as_ref() == Some(&call.call)).map(|(id, _)| id.clone())
         };
-        let (outcome, result) = sealing(&call, why, agent.as_ref());
+        let (outcome, result) = sealing(call, why, agent.as_ref());
         thread.end_call(&item.id, outcome, (result, vec![]), None);
-        sealed.push(SealedCall { call: call.call, state: Some(call.state) });
+        sealed.push(SealedCall { call: call.call.clone(), state: Some(call.state) });
     }
     sealed
 }

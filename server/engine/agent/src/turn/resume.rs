@@ -135,6 +135,6 @@ fn resumed(state: &SessionState, turn: &TurnId, open: OpenCall) -> Option<ModelT
         (CallState::Pending, _) => None,
         (CallState::Completed | CallState::Failed | CallState::Denied | CallState::Sealed, _) => return None,
     };
-    let item = open.item.map_or_else(ItemId::generate, |item| item.id);
+    let item = open.item.map_or_else(ItemId::generate, |item| item.id.clone());
     Some(ModelToolCall { turn: turn.clone(), id, item, name, input, input_error, spared_by: None, pending })
 }

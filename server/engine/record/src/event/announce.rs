@@ -29,6 +29,6 @@ impl BrokerListener<Question> for EventLog {
     }
 
     fn closed(&self, question: &Question, reply: Option<&Reply>) {
-        self.publish(Event::QuestionAnswered { resolved: question.resolved(reply) });
+        self.publish(Event::QuestionAnswered { resolved: Box::new(question.resolved(reply)) });
     }
 }

@@ -3,6 +3,8 @@
 //! Rule: an item is a unit that users see; its last state is in the journal before any client gets it
 //! final, and what the model is sent is kept apart from it.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -189,8 +191,8 @@ pub struct ToolCallItem {
     pub title: String,
     /// The effect of the tool on the world; `None` for an unknown tool.
     pub kind: Option<ToolKind>,
-    /// The arguments.
-    pub input: Value,
+    /// The arguments, which all states of the call share.
+    pub input: Arc<Value>,
     /// Where the call is.
     pub state: CallState,
     /// The short result for people, once it ended.
@@ -278,7 +280,7 @@ impl ToolCallItem {
             title: name.clone(),
             name,
             kind,
-            input,
+            input: Arc::new(input),
             state: CallState::Pending,
             display: String::new(),
             structured: None,

@@ -22,6 +22,8 @@ pub const MEMORY_KEPT: usize = 5_000;
 /// So far above the newest number that is written begins the next life of a session: what the life before has told
 /// without writing it down is numbered below that, however much it was.
 pub const LIFE_JUMP: u64 = 1_000_000_000;
+/// The buffer of events grows by this many.
+const GROWTH: usize = 256;
 /// The most events one read hands over.
 const READ_LIMIT: usize = 512;
 
@@ -44,7 +46,16 @@ pub struct RecentEvents {
     newest: u64,
     /// Events that are not here any more.
     dropped: u64,
-    events: VecDeque<EventRecord>,
+    events: VecDeque<RecentEvent>,
+    /// Whether the events of lines are only counted.
+    is_counting: bool,
+}
+
+/// An event with its place, in the log of its session.
+#[derive(Debug)]
+struct RecentEvent {
+    bookmark: Bookmark,
+    event: Event,
 }
 
 /// The events after a bookmark are not in memory: no longer, or the bookmark is of an earlier life of the session.
@@ -106,7 +117,7 @@ impl EventLog {
         let mut kept = self.kept.lock();
         write(kept.newest);
         let newest = kept.newest;
-        kept.add(&self.session, newest, at, events, MEMORY_LIMIT);
+        kept.add(newest, at, events, MEMORY_LIMIT);
         // Sent under the lock: what a reader is woken for is always there to be read.
         self.grown.send_replace(kept.total());
     }
@@ -115,7 +126,7 @@ impl EventLog {
     pub fn report_aside(&self, event: Event) {
         let mut kept = self.kept.lock();
         let bookmark = Bookmark { seq: kept.newest, timestamp: Timestamp::now() };
-        kept.events.push_back(EventRecord { session: self.session.clone(), bookmark, event });
+        kept.push(RecentEvent { bookmark, event });
         kept.bound(MEMORY_LIMIT);
         self.grown.send_replace(kept.total());
     }
@@ -145,7 +156,7 @@ impl EventLog {
     pub fn follow(&self, seq: u64, at: Timestamp, events: Vec<Event>) {
         let mut kept = self.kept.lock();
         let seq = seq.max(kept.newest);
-        kept.add(&self.session, seq, at, events, MEMORY_LIMIT);
+        kept.add(seq, at, events, MEMORY_LIMIT);
         self.grown.send_replace(kept.total());
     }
 
@@ -183,7 +194,9 @@ impl EventLog {
             }
             taken += 1;
             if channels.is_empty() || channels.contains(&record.event.channel()) {
-                read.push(record.clone());
+                let RecentEvent { bookmark, event } = record;
+                let (session, event) = (self.session.clone(), event.clone());
+                read.push(EventRecord { session, bookmark: *bookmark, event });
             }
         }
         Ok((read, kept.dropped + (skip + taken) as u64))
@@ -194,7 +207,13 @@ impl RecentEvents {
     /// Nothing but that this was the number of the newest event.
     #[must_use]
     pub fn after(newest: u64) -> Self {
-        Self { floor: newest, newest, events: VecDeque::new(), dropped: 0 }
+        Self { floor: newest, newest, ..Self::default() }
+    }
+
+    /// As [`Self::after`], for a session of which nobody knows an earlier event: those of lines are counted and not kept.
+    #[must_use]
+    pub fn counted_after(newest: u64) -> Self {
+        Self { is_counting: true, ..Self::after(newest) }
     }
 
     /// The number of the newest event.
@@ -204,7 +223,7 @@ impl RecentEvents {
 
     /// Adds what a record of a journal tells: `seq` is the number of the newest event before, as its line says. A line that
     /// has no such number, or a wrong one, makes all before it unfit to continue from.
-    pub fn add_line(&mut self, session: &SessionId, seq: u64, at: Timestamp, events: Vec<Event>) {
+    pub fn add_line(&mut self, seq: u64, at: Timestamp, events: Vec<Event>) {
         if seq < self.newest {
             self.forget();
             return;
@@ -212,7 +231,12 @@ impl RecentEvents {
         if self.floor == u64::MAX {
             self.floor = seq;
         }
-        self.add(session, seq, at, events, MEMORY_KEPT);
+        if self.is_counting {
+            self.newest = seq + events.len() as u64;
+            self.floor = self.newest;
+            return;
+        }
+        self.add(seq, at, events, MEMORY_KEPT);
     }
 
     /// Notes that something is missing here: no reader can continue from before it.
@@ -240,14 +264,22 @@ impl RecentEvents {
         }
     }
 
-    fn add(&mut self, session: &SessionId, seq: u64, timestamp: Timestamp, events: Vec<Event>, limit: usize) {
+    fn add(&mut self, seq: u64, timestamp: Timestamp, events: Vec<Event>, limit: usize) {
         self.newest = seq;
         for event in events {
             self.newest += 1;
             let bookmark = Bookmark { seq: self.newest, timestamp };
-            self.events.push_back(EventRecord { session: session.clone(), bookmark, event });
+            self.push(RecentEvent { bookmark, event });
         }
         self.bound(limit);
+    }
+
+    /// Grows by a fixed step: to double the buffer would leave up to half of it unused in every session.
+    fn push(&mut self, event: RecentEvent) {
+        if self.events.len() == self.events.capacity() {
+            self.events.reserve_exact(GROWTH);
+        }
+        self.events.push_back(event);
     }
 
     /// Drops the oldest where there are more than that many.
@@ -344,9 +376,9 @@ mod tests {
     fn a_next_life_replays_what_is_kept_and_is_numbered_above_all_that_was_reported() {
         let id = SessionId::generate();
         let mut kept = RecentEvents::default();
-        kept.add_line(&id, 0, Timestamp::UNIX_EPOCH, vec![monitor(), monitor()]);
+        kept.add_line(0, Timestamp::UNIX_EPOCH, vec![monitor(), monitor()]);
         // Three that no record tells came between.
-        kept.add_line(&id, 5, Timestamp::UNIX_EPOCH, vec![monitor()]);
+        kept.add_line(5, Timestamp::UNIX_EPOCH, vec![monitor()]);
         let log = EventLog::next_life(id, kept);
         log.publish(monitor());
         let replayed = |since| log.subscribe(since, vec![]).ready().map(|events| seqs(&events));
@@ -363,7 +395,7 @@ mod tests {
         let reported = || vec![monitor(), monitor()];
         let kept = |lines: &[u64]| {
             let mut kept = RecentEvents::default();
-            lines.iter().for_each(|seq| kept.add_line(&id, *seq, Timestamp::UNIX_EPOCH, reported()));
+            lines.iter().for_each(|seq| kept.add_line(*seq, Timestamp::UNIX_EPOCH, reported()));
             EventLog::next_life(id.clone(), kept)
         };
         let old = kept(&[0, 0, 0]);

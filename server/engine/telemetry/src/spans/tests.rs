@@ -3,12 +3,12 @@
 //! Rule: exporters keep what they get in memory.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kode_base::call::{ToolErrorKind, ToolKind};
 use kode_base::ids::ItemId;
 use kode_record::context::Pace;
 use kode_record::event::{Bookmark, CallOutcome, CallState};
-use kode_record::phases::PhaseTimes;
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry::trace::{SpanId, TracerProvider};
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData, ResourceMetrics};
@@ -70,7 +70,7 @@ impl Bench {
             duration_ms: 0,
             model_calls: 2,
             tool_calls: 1,
-            phases: PhaseTimes::default(),
+            phases: Default::default(),
         };
         self.event(ms, done);
     }
@@ -78,9 +78,7 @@ impl Bench {
     fn usage(&mut self, ms: i64, turn: &TurnId, agent: Option<&AgentId>, took_ms: u64) {
         let usage =
             serde_json::from_value(json!({ "inputTokens": 10, "outputTokens": 5, "cacheReadTokens": 100 }));
-        let event = Event::TokenUsage {
-            turn: turn.clone(),
-            agent: agent.cloned(),
+        let call = ModelCallUsage {
             usage: usage.unwrap(),
             model: "m-1".to_owned(),
             provider: "openai-responses".to_owned(),
@@ -88,7 +86,8 @@ impl Bench {
             context: None,
             pace: Pace { took_ms: Some(took_ms), ..Pace::default() },
         };
-        self.event(ms, event);
+        let (turn, agent) = (turn.clone(), agent.cloned());
+        self.event(ms, Event::TokenUsage { turn, agent, call: Box::new(call) });
     }
 }
 
@@ -109,7 +108,7 @@ fn call_item(turn: &TurnId, agent: Option<&AgentId>, kind: Option<ToolKind>, ms:
     (Item { id, turn, agent, timestamp: at(ms), body }, call)
 }
 
-fn moved(item: &Item, state: CallState, ms: i64) -> Item {
+fn moved(item: &Item, state: CallState, ms: i64) -> Arc<Item> {
     let mut item = item.clone();
     let ItemBody::ToolCall(call) = &mut item.body else { panic!("a call") };
     match state {
@@ -120,12 +119,12 @@ fn moved(item: &Item, state: CallState, ms: i64) -> Item {
             call.end(outcome, at(ms));
         }
     }
-    item
+    item.into()
 }
 
 fn text(turn: &TurnId, body: ItemBody) -> Event {
     let (id, turn) = (ItemId::generate(), turn.clone());
-    Event::ItemAdded { item: Item { id, turn, agent: None, timestamp: at(0), body } }
+    Event::ItemAdded { item: Item { id, turn, agent: None, timestamp: at(0), body }.into() }
 }
 
 fn answer(text: &str) -> ItemBody {
@@ -290,7 +289,7 @@ fn a_question_waits_in_a_span_of_its_call_without_a_word_of_it() {
     let turn = TurnId::generate();
     bench.event(0, Event::TurnStarted { turn: turn.clone() });
     let (item, call) = call_item(&turn, None, Some(ToolKind::ReadOnly), 1);
-    bench.event(1, Event::ToolStart { item });
+    bench.event(1, Event::ToolStart { item: item.into() });
     for (id, call, ms) in [("question_1", Some(&call), 5), ("question_2", None, 6)] {
         let question = json!({
             "id": id, "call": call, "kind": "choice", "timestamp": at(ms),

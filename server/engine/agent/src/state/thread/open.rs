@@ -3,6 +3,8 @@
 //! Rule: a prompt waits from the record that says so until its call continues, ends, or is decided about; whether anybody
 //! is there who asks it is not for records to say.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::state::thread::Thread;
@@ -17,7 +19,7 @@ pub(crate) struct OpenCall {
     /// The call as the model made it.
     pub(crate) block: Block,
     /// Its item; `None` where the transcript shows it as something else.
-    pub(crate) item: Option<Item>,
+    pub(crate) item: Option<Arc<Item>>,
     /// The permission prompt it waits for.
     pub(crate) permission: Option<PermissionId>,
     /// The known texts that it changes, at the time of the prompt.
@@ -56,7 +58,7 @@ impl Thread {
             _ => false,
         });
         let open = open.map(|block| {
-            let of_it = |item: &&Item| match (&item.body, block) {
+            let of_it = |item: &&Arc<Item>| match (&item.body, block) {
                 (ItemBody::ToolCall(call), Block::ToolUse { id, .. }) => call.call.as_str() == id,
                 _ => false,
             };
@@ -74,7 +76,7 @@ impl Thread {
     }
 
     /// The item of an open call.
-    pub(crate) fn item_of(&self, call: &CallId) -> Option<Item> {
+    pub(crate) fn item_of(&self, call: &CallId) -> Option<Arc<Item>> {
         self.unanswered().into_iter().find(|item| match &item.body {
             ItemBody::ToolCall(known) => known.call == *call,
             _ => false,

@@ -3,6 +3,8 @@
 //! Rule: whatever is shown of an answer is a record before anybody sees it; what of it no answer took up is what an answer
 //! that broke off has left behind.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::state::thread::Thread;
@@ -16,7 +18,7 @@ impl Thread {
     #[must_use]
     pub fn broken_off(&self, at: Timestamp) -> Vec<Item> {
         let items = self.streaming.iter().filter_map(|id| self.item(id).cloned());
-        items.map(|item| item.broken_off(at)).collect()
+        items.map(|item| Arc::unwrap_or_clone(item).broken_off(at)).collect()
     }
 
     /// The streaming items as the record of an answer that breaks off now; `None` when nothing streams.
@@ -51,7 +53,7 @@ impl Thread {
     /// Shows the beginning of an item.
     pub(crate) fn begin_to_show(&mut self, item: Item) -> Event {
         self.streaming.push(item.id.clone());
-        self.put(item.clone());
+        let item = self.put(item);
         Event::ItemAdded { item }
     }
 

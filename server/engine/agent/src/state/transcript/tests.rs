@@ -28,8 +28,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn item(text: String) -> Item {
-    new_item(&TurnId::from_external("turn_1"), ItemBody::user_message(text))
+fn item(text: String) -> Arc<Item> {
+    new_item(&TurnId::from_external("turn_1"), ItemBody::user_message(text)).into()
 }
 
 fn place(part: f64, count: usize) -> usize {
@@ -38,16 +38,16 @@ fn place(part: f64, count: usize) -> usize {
     place
 }
 
-fn whole(transcript: &Transcript) -> Vec<Item> {
+fn whole(transcript: &Transcript) -> Vec<Arc<Item>> {
     transcript.part(0..transcript.count()).read().unwrap()
 }
 
-fn check(transcript: &Transcript, expected: &[Item]) {
+fn check(transcript: &Transcript, expected: &[Arc<Item>]) {
     assert_eq!(whole(transcript), expected);
     assert_eq!(transcript.count(), expected.len());
     assert!(transcript.newest().len() >= expected.len().min(PAGE), "what is looked at is in memory");
     assert!(transcript.newest().len() < KEPT + 2 * PAGE + 60, "{} are in memory", transcript.newest().len());
-    let backwards: Vec<Item> = transcript.backwards().map(Cow::into_owned).collect();
+    let backwards: Vec<_> = transcript.backwards().collect();
     assert!(backwards.iter().rev().eq(expected));
     assert_eq!(transcript.began(), expected.first().map(|item| item.timestamp));
     for (at, item) in expected.iter().enumerate().step_by(7) {
@@ -58,7 +58,7 @@ fn check(transcript: &Transcript, expected: &[Item]) {
         let from = at.saturating_sub(9);
         assert_eq!(page.more, from > 0);
         assert_eq!(page.read().unwrap(), expected[from..at]);
-        assert_eq!(transcript.at(at).as_deref(), Some(item));
+        assert_eq!(transcript.at(at).as_ref(), Some(item));
     }
     let unknown = ItemId::generate();
     assert!(transcript.before(&unknown, 9).unwrap_err().before(&unknown, 9).unwrap().is_none());
@@ -73,7 +73,7 @@ proptest! {
         let shelf = Arc::new(Shelf::create(&folder.path().join(SHELF)).unwrap());
         let (mut transcript, mut expected) = (Transcript::default(), Vec::new());
         transcript.attach(&shelf);
-        let mut cut: Option<(NewestItems, Vec<Item>)> = None;
+        let mut cut: Option<(NewestItems, Vec<Arc<Item>>)> = None;
         for (number, step) in steps.iter().enumerate() {
             match step {
                 Step::Add(count) => for at in 0..*count {
@@ -84,9 +84,9 @@ proptest! {
                 Step::Replace(part) | Step::Change(part) => {
                     let at = place(*part, expected.len());
                     let Some(known) = expected.get_mut(at) else { continue };
-                    known.body = ItemBody::user_message(format!("again {number}"));
+                    Arc::make_mut(known).body = ItemBody::user_message(format!("again {number}"));
                     if matches!(step, Step::Replace(_)) {
-                        transcript.put(known.clone());
+                        transcript.put(Arc::clone(known));
                     } else {
                         let changed = transcript.change(&known.id, |item| item.body.clone_from(&known.body));
                         assert_eq!(changed.as_ref(), Some(&*known));
@@ -130,8 +130,8 @@ fn what_is_unfinished_stays_in_memory_and_without_a_shelf_everything_does() {
     let mut transcript = Transcript::default();
     transcript.attach(&Arc::new(Shelf::create(&folder.path().join(SHELF)).unwrap()));
     let growing = ItemBody::Thinking { text: String::new(), complete: false };
-    let growing = new_item(&TurnId::generate(), growing);
-    transcript.put(growing.clone());
+    let growing = Arc::new(new_item(&TurnId::generate(), growing));
+    transcript.put(Arc::clone(&growing));
     for number in 0..2 * KEPT {
         transcript.put(item(number.to_string()));
     }

@@ -4,6 +4,7 @@
 //! first, so nothing that was seen is lost; an item that was shown gets an end, whatever becomes of its answer.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -185,7 +186,7 @@ impl StreamedItems {
         let now = Timestamp::now();
         thread.read(|thread| {
             let items = items.into_values().filter_map(|id| thread.item(&id).cloned());
-            items.map(|item| item.broken_off(now)).collect()
+            items.map(|item| Arc::unwrap_or_clone(item).broken_off(now)).collect()
         })
     }
 
@@ -199,7 +200,7 @@ impl StreamedItems {
         };
         let index = thread.read(|thread| {
             let mut shown = self.items.iter();
-            shown.find(|(_, id)| thread.item(id).is_some_and(is_it)).map(|(index, _)| *index)
+            shown.find(|(_, id)| thread.item(id).is_some_and(|item| is_it(item))).map(|(index, _)| *index)
         })?;
         self.items.remove(&index)
     }
