@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Weak};
 
 use notify::event::{AccessKind, AccessMode};
-use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{Config, Event, EventKind, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher};
 use parking_lot::Mutex;
 
 use crate::identity::FileIdentity;
@@ -122,8 +122,10 @@ pub enum NameChange {
 fn settle(watcher: &mut RecommendedWatcher, folder: &Path, left: NameChange) {
     let done = match left {
         NameChange::Heard => Ok(()),
-        // The system calls a folder by the name that was given last.
-        NameChange::Otherwise(name) => watcher.watch(&name, RecursiveMode::NonRecursive),
+        // The system may call a folder by a name that is watched no longer, until that name is taken back.
+        NameChange::Otherwise(name) => {
+            watcher.unwatch(folder).and_then(|()| watcher.watch(&name, RecursiveMode::NonRecursive))
+        }
         NameChange::Unheard => watcher.unwatch(folder),
     };
     if let Err(error) = done {
@@ -135,13 +137,16 @@ impl SharedWatcher {
     fn start() -> notify::Result<Self> {
         let known = Arc::<Mutex<ListenerTable>>::default();
         let heard_by = Arc::clone(&known);
-        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+        let hear = move |event: notify::Result<Event>| {
             if event.as_ref().is_ok_and(is_reading) {
                 return;
             }
             let reported = heard_by.lock().reported(event);
             reported.into_iter().for_each(|(hear, event)| hear(event));
-        })?;
+        };
+        // By default the system also tells of each file that any program opens in these folders.
+        let changes = EventKindMask::CORE | EventKindMask::ACCESS_CLOSE;
+        let watcher = RecommendedWatcher::new(hear, Config::default().with_event_kinds(changes))?;
         Ok(Self { watcher: Mutex::new(watcher), known })
     }
 }
