@@ -5,6 +5,7 @@
 
 mod directory;
 mod lease;
+mod lease_poll;
 mod manage;
 mod opened;
 mod relay;
@@ -22,8 +23,9 @@ use futures::future::join_all;
 use tokio::sync::Semaphore;
 
 use crate::core::lock;
+use crate::engine::lease_poll::LeasePoll;
 use crate::history::LoadProgress;
-use crate::history::base::NewestBase;
+use crate::history::base::{BaseTurns, NewestBase};
 use crate::hooks::{EndReason, HookChain, HookLayer, HookList, ToolHook};
 use crate::session::{Session, SessionParts};
 use crate::sessions::{Catalogue, JOURNAL, OUTPUT, is_session_id};
@@ -149,6 +151,8 @@ pub struct Engine {
     client_tools: Option<Arc<dyn ToolSource>>,
     /// Runs guests; `None` where none can work.
     guests: Option<Arc<dyn GuestRunner>>,
+    base_turns: BaseTurns,
+    lease_poll: LeasePoll,
     /// The followers of all sessions that begin from now on.
     observers: Arc<Mutex<Vec<Arc<dyn SessionObserver>>>>,
 }
@@ -194,6 +198,8 @@ impl Engine {
             unstored: UnstoredSessions::default(),
             client_tools: None,
             guests: None,
+            base_turns: BaseTurns::default(),
+            lease_poll: LeasePoll::default(),
             observers: Arc::default(),
             client: Arc::new(Mutex::new("an editor".to_owned())),
         }
@@ -579,6 +585,7 @@ impl Engine {
             directory: Arc::new(self.clone()),
             worktrees: self.worktrees.clone(),
             guests: self.guests.clone(),
+            base_turns: self.base_turns.clone(),
         };
         // Before the session: it publishes events as soon as it runs.
         lock(&self.observers).iter().for_each(|observer| observer.begin(&parts.events));

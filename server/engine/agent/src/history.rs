@@ -18,7 +18,7 @@ use crate::core::Core;
 use crate::edits::Edits;
 use crate::state::agents::SubAgentView;
 use crate::state::transcript::{TranscriptPart, is_edit};
-use base::{BaseWriter, NewestBase};
+use base::{BaseTurns, BaseWriter, NewestBase};
 use kode_base::blocking;
 use kode_base::ids::{AgentId, ItemId, WindowId};
 use kode_journal::Shelf;
@@ -38,9 +38,9 @@ pub struct SessionHistory {
 }
 
 impl SessionHistory {
-    pub(crate) fn new(core: &Arc<Core>, edits: &Arc<Edits>, base: NewestBase) -> Arc<Self> {
+    pub(crate) fn new(core: &Arc<Core>, edits: &Arc<Edits>, turns: BaseTurns, base: NewestBase) -> Arc<Self> {
         let (core, edits) = (Arc::clone(core), Arc::clone(edits));
-        Arc::new(Self { core, edits, base: BaseWriter::new(base) })
+        Arc::new(Self { core, edits, base: BaseWriter::new(turns, base) })
     }
 
     /// At most `limit` items before one of them, of the session's own transcript or of a sub-agent's.
@@ -102,22 +102,23 @@ impl SessionHistory {
     }
 
     /// The calls of the session and its sub-agents that changed files, oldest first.
-    pub async fn read_edit_items(self: &Arc<Self>) -> Vec<Item> {
+    pub async fn read_edit_items(self: &Arc<Self>) -> Vec<Arc<Item>> {
         let history = Arc::clone(self);
         blocking(move || history.edit_items()).await
     }
 
     /// As [`Self::read_edit_items`]. Blocks on the disk.
     #[must_use]
-    pub fn edit_items(&self) -> Vec<Item> {
+    pub fn edit_items(&self) -> Vec<Arc<Item>> {
         let parts: Vec<TranscriptPart> = {
             let state = self.core.state();
             let threads =
                 std::iter::once(&state.main).chain(state.agents.values().map(|agent| &agent.thread));
             threads.map(|thread| thread.items.edits()).collect()
         };
-        let mut items: Vec<Item> = parts.into_iter().flat_map(TranscriptPart::read_what_can_be).collect();
-        items.retain(is_edit);
+        let mut items: Vec<Arc<Item>> =
+            parts.into_iter().flat_map(TranscriptPart::read_what_can_be).collect();
+        items.retain(|item| is_edit(item));
         items.sort_by_key(|item| item.timestamp);
         items
     }

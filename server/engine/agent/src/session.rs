@@ -25,7 +25,7 @@ use crate::core::environment::Environment;
 use crate::edits::{Edits, EditsParts};
 use crate::extensions::SessionExtensions;
 use crate::gate::Gatekeeper;
-use crate::history::base::NewestBase;
+use crate::history::base::{BaseTurns, NewestBase};
 use crate::history::{SessionHistory, Snapshot};
 use crate::hooks::{EndReason, HookChain, HookParts, HookRunner, StartSource};
 use crate::input::{InputParts, InputReader};
@@ -108,6 +108,7 @@ pub(crate) struct SessionParts {
     pub(crate) ledger: Ledger,
     pub(crate) events: Arc<EventLog>,
     pub(crate) base: NewestBase,
+    pub(crate) base_turns: BaseTurns,
     pub(crate) directory: Arc<dyn SessionDirectory>,
     pub(crate) worktrees: AbsPath,
     /// Runs guests; `None` where none can work.
@@ -120,8 +121,9 @@ impl Session {
     pub(crate) fn start(parts: SessionParts, resumed: Option<u64>) -> Arc<Self> {
         let start = if resumed.is_some() { StartSource::Resume } else { StartSource::Startup };
         let directory = Arc::clone(&parts.directory);
+        let base_turns = parts.base_turns.clone();
         let (services, base) = services(parts, start);
-        let history = SessionHistory::new(&services.core, &services.edits, base);
+        let history = SessionHistory::new(&services.core, &services.edits, base_turns, base);
         let (commands, queued) = CommandQueue::new();
         let (prompts, begun) = Prompts::new(&PromptParts {
             core: &services.core,

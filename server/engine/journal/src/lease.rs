@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -321,6 +321,12 @@ impl Lease {
     pub fn forget(&self, ask: &AskId) {
         remove(&self.ask_note(ask));
         remove(&self.answer_note(ask));
+    }
+
+    /// When something was last asked, answered or noted as pending; `None` before.
+    #[must_use]
+    pub fn changed_at(&self) -> Option<SystemTime> {
+        self.folder.metadata().and_then(|found| found.modified()).ok()
     }
 
     /// Wakes when something is asked or answered, and with `journal` also when the journal grows or another note says who

@@ -12,6 +12,7 @@ use tokio::sync::{MutexGuard, Notify};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::core::lock;
+use crate::engine::lease_poll::LeasePoll;
 use crate::engine::opened::{OpenedSession, in_background, open_session};
 use crate::engine::relay::{deliver_answers, write_pending};
 use crate::engine::{Engine, LoadedSession};
@@ -32,7 +33,7 @@ const MAX_ASKS: usize = 3;
 /// The most time that a turn cancelled for another process has to end.
 const RELEASE_LIMIT: Duration = Duration::from_secs(5);
 
-/// The interval of polling for requests where the system reports none.
+/// The interval of polling for the answer to a request where the system reports none.
 const POLL: Duration = Duration::from_secs(2);
 
 /// The sessions that other processes write.
@@ -348,6 +349,7 @@ impl Engine {
             writer,
             followed: Arc::clone(&self.followed),
             loading: Arc::clone(&self.loading),
+            poll: self.lease_poll.clone(),
         };
         tokio::spawn(holder.hold());
     }
@@ -360,6 +362,7 @@ struct LeaseHolder {
     writer: SessionWriter,
     followed: FollowedSessions,
     loading: Arc<tokio::sync::Mutex<()>>,
+    poll: LeasePoll,
 }
 
 impl LeaseHolder {
@@ -375,6 +378,7 @@ impl LeaseHolder {
             lease.watch(waker, false)
         })
         .await;
+        let _poll = self.poll.watch(&self.lease, &wake);
         pending = write_pending(&self.session, &self.lease, pending).await;
         loop {
             deliver_answers(&self.session, &self.lease, &self.writer.lease).await;
@@ -411,7 +415,6 @@ impl LeaseHolder {
                         pending = write_pending(&self.session, &self.lease, pending).await;
                     }
                 }
-                () = sleep(POLL) => {}
             }
         }
         self.session.closed().await;

@@ -5,8 +5,10 @@
 
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::core::lock;
 use crate::history::SessionHistory;
@@ -41,8 +43,10 @@ pub(crate) struct BaseContent<S, L> {
 pub(crate) enum BaseDue {
     /// A turn has ended.
     Turn,
-    /// It would have been good to have one when the session was opened, or the session ends.
-    Now,
+    /// It would have been good to have one when the session was opened.
+    Opened,
+    /// The session ends.
+    End,
 }
 
 /// The newest base of a session.
@@ -58,17 +62,47 @@ pub(crate) struct NewestBase {
     pub(crate) is_wanted: bool,
 }
 
+/// The time that the first prompt of a session may wait for the bases of others. Without a base the session opens from its journal.
+const PATIENCE_OPENED: Duration = Duration::from_millis(250);
+
+/// The time that the end of a session waits for the bases of others.
+const PATIENCE_END: Duration = Duration::from_secs(5);
+
+/// The turns that the sessions of an engine take to write a base. An image is as large as the memory of its session, and many
+/// sessions are opened, or end, at the same time: one encodes and writes at a time.
+#[derive(Clone, Debug)]
+pub(crate) struct BaseTurns(Arc<Semaphore>);
+
+impl Default for BaseTurns {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(1)))
+    }
+}
+
+impl BaseTurns {
+    /// Waits for a turn, which lasts until the permit is dropped; `None` where others take longer than the reason may wait.
+    async fn take(&self, due: BaseDue) -> Option<OwnedSemaphorePermit> {
+        let patience = match due {
+            BaseDue::Turn => Duration::ZERO,
+            BaseDue::Opened => PATIENCE_OPENED,
+            BaseDue::End => PATIENCE_END,
+        };
+        tokio::time::timeout(patience, Arc::clone(&self.0).acquire_owned()).await.ok()?.ok()
+    }
+}
+
 /// The writer of a session's bases.
 #[derive(Debug, Default)]
 pub(super) struct BaseWriter {
+    turns: BaseTurns,
     newest: Mutex<NewestBase>,
     /// Held while one is written.
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl BaseWriter {
-    pub(super) fn new(newest: NewestBase) -> Self {
-        Self { newest: Mutex::new(newest), ..Self::default() }
+    pub(super) fn new(turns: BaseTurns, newest: NewestBase) -> Self {
+        Self { turns, newest: Mutex::new(newest), ..Self::default() }
     }
 
     /// Whether opening the session took so long that it should have a base; true once.
@@ -82,7 +116,7 @@ impl BaseWriter {
         match due {
             // A large base is written less often: writes stay in proportion to records.
             BaseDue::Turn => grown >= GROWTH.max(newest.size),
-            BaseDue::Now => grown > 0 && length >= SMALLEST_JOURNAL,
+            BaseDue::Opened | BaseDue::End => grown > 0 && length >= SMALLEST_JOURNAL,
         }
     }
 }
@@ -93,13 +127,15 @@ impl SessionHistory {
         self.base.take_wanted()
     }
 
-    /// Writes a base if one is due. Returns when memory is encoded, before the disk has it.
+    /// Writes a base if one is due. Returns when memory is encoded, before the disk has it. After a turn none is written while
+    /// another session writes its own: the next turn asks again.
     pub(crate) async fn write_base_if_due(self: &Arc<Self>, due: BaseDue) {
         let Ok(length) = self.core.journal().whole_length() else { return };
         if !self.base.is_due(length, due) {
             return;
         }
-        let Ok(turn) = Arc::clone(&self.base.writing).try_lock_owned() else { return };
+        let Some(turn) = self.base.turns.take(due).await else { return };
+        let Ok(writing) = Arc::clone(&self.base.writing).try_lock_owned() else { return };
         let history = Arc::clone(self);
         let image = blocking(move || history.image()).await;
         match image {
@@ -107,7 +143,7 @@ impl SessionHistory {
                 let history = Arc::clone(self);
                 tokio::task::spawn_blocking(move || {
                     history.write_base(&image);
-                    drop(turn);
+                    drop((image, turn, writing));
                 });
             }
             Err(error) => tracing::warn!(%error, session = %self.core.id(), "no base is written"),
@@ -174,4 +210,28 @@ struct BaseImage {
     content: Vec<u8>,
     length: u64,
     shelf: Option<Arc<Shelf>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn sessions_take_turns_to_write_a_base_and_none_waits_long_for_the_others() {
+        let turns = BaseTurns::default();
+        let held = turns.clone().take(BaseDue::Turn).await.unwrap();
+        for (due, patience) in [
+            (BaseDue::Turn, Duration::ZERO),
+            (BaseDue::Opened, PATIENCE_OPENED),
+            (BaseDue::End, PATIENCE_END),
+        ] {
+            let began = tokio::time::Instant::now();
+            assert!(turns.take(due).await.is_none(), "{due:?}");
+            assert!((patience..patience + Duration::from_millis(2)).contains(&began.elapsed()), "{due:?}");
+        }
+        let waiting = tokio::spawn(async move { turns.take(BaseDue::End).await.is_some() });
+        tokio::task::yield_now().await;
+        drop(held);
+        assert!(waiting.await.unwrap());
+    }
 }

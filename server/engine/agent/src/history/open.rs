@@ -77,7 +77,7 @@ pub(crate) fn open(
         let base = NewestBase { skipped: lines.skipped(), ..NewestBase::default() };
         return Ok(OpenedJournal { replay: None, ledger: Ledger::default(), base, read: lines.at() });
     };
-    let mut replay = Replay { state: beginning, kept: RecentEvents::default() };
+    let mut replay = Replay { state: beginning, kept: kept_after(0, since) };
     replay.state.attach(&shelf);
     let mut fold = JournalFold { replay, ledger: Ledger::default(), blobs: source.blobs };
     let mut lines = JournalLines::open_on(source.disk, journal, 0)?;
@@ -86,6 +86,12 @@ pub(crate) fn open(
     let skipped = lines.skipped().max(u64::from(is_lost));
     let base = NewestBase { skipped, ..NewestBase::default() };
     Ok(OpenedJournal { replay: Some(fold.replay), ledger: fold.ledger, base, read: lines.at() })
+}
+
+/// The events of the lines after a number. A reader without a bookmark begins with a snapshot: to keep the events before it would
+/// cost memory for as long as the session is open.
+fn kept_after(newest: u64, since: Option<u64>) -> RecentEvents {
+    if since.is_some() { RecentEvents::after(newest) } else { RecentEvents::counted_after(newest) }
 }
 
 /// Opens a session from its base, if it has one that will do.
@@ -104,7 +110,7 @@ fn from_base(
     let offset = base.header.mark.offset;
     let shelf = Arc::new(Shelf::open(&journal.with_file_name(SHELF), base.header.shelf)?);
     state.attach(&shelf);
-    let replay = Replay { state, kept: RecentEvents::after(newest) };
+    let replay = Replay { state, kept: kept_after(newest, since) };
     let mut fold = JournalFold { replay, ledger, blobs: source.blobs };
     let mut lines = JournalLines::open_on(source.disk, journal, offset)?;
     fold.take_all(&mut lines, progress)?;

@@ -35,7 +35,7 @@ pub(super) async fn drive(
     tokio::spawn(async move { gate.refresh().await });
     services.instructions.begin_first_look();
     if session.history.wants_base() {
-        session.history.write_base_if_due(BaseDue::Now).await;
+        session.history.write_base_if_due(BaseDue::Opened).await;
     }
     let mut is_idle_notified = true;
     loop {
@@ -173,7 +173,7 @@ async fn end(session: &Arc<Session>) {
     session.drafts.write();
     services.core.sync().await;
     session.history.base_written().await;
-    session.history.write_base_if_due(BaseDue::Now).await;
+    session.history.write_base_if_due(BaseDue::End).await;
     session.history.base_written().await;
     services.environment.workspace.stop_watching();
     session.history.settle_folder().await;

@@ -112,7 +112,7 @@ async fn begin(session: &Arc<Session>, events: &mut Subscription) {
 }
 
 async fn keep_base(session: &Arc<Session>) {
-    session.history().write_base_if_due(BaseDue::Now).await;
+    session.history().write_base_if_due(BaseDue::End).await;
     session.history().base_written().await;
     assert!(session.core().journal().path().with_file_name(BASE).exists());
 }

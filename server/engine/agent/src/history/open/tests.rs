@@ -16,7 +16,7 @@ use kode_journal::base::BaseMark;
 use kode_journal::disk::RealDisk;
 use kode_model::Usage;
 use kode_record::context::Pace;
-use kode_record::event::{EventLog, EventRecord, ItemBody};
+use kode_record::event::{Event, EventLog, EventRecord, ItemBody, RunState};
 use kode_record::options::TurnOptions;
 
 /// A stored session.
@@ -95,18 +95,22 @@ impl Stored {
     }
 }
 
-/// The kind of an opened session, with the events it tells after a number.
-fn reported(opening: OpenedJournal, since: u64) -> (Vec<u8>, Vec<EventRecord>) {
+/// An opened session as a base holds it.
+fn content(opening: &OpenedJournal) -> Vec<u8> {
+    let state = &opening.replay.as_ref().unwrap().state;
+    let content = BaseContent { state, ledger: &opening.ledger, skipped: opening.base.skipped, newest: 0 };
+    base::encode(&content).unwrap()
+}
+
+/// The events that an opened session tells after a number.
+fn reported(opening: OpenedJournal, since: u64) -> Vec<EventRecord> {
     let Replay { state, kept } = opening.replay.unwrap();
-    let content =
-        BaseContent { state: &state, ledger: &opening.ledger, skipped: opening.base.skipped, newest: 0 };
-    let bytes = base::encode(&content).unwrap();
-    let mut reader = EventLog::with(state.id.clone(), kept).subscribe(since, vec![]);
+    let mut reader = EventLog::with(state.id, kept).subscribe(since, vec![]);
     let mut events = Vec::new();
     loop {
         let more = reader.ready().unwrap();
         if more.is_empty() {
-            return (bytes, events);
+            return events;
         }
         events.extend(more);
     }
@@ -205,15 +209,16 @@ proptest! {
         let cut = cut.min(records.len());
         let stored = Stored::new(&records, Some(blob), cut);
         let newest = stored.put_base(cut);
-        let opening = stored.open();
+        let open = || stored.open_since(Some(newest), &|_| {});
+        let opening = open();
         prop_assert_eq!(opening.base.offset, stored.at[cut], "the base is used");
         prop_assert_eq!(opening.read, stored.at[records.len()] - stored.at[cut]);
-        let from_base = reported(opening, newest);
+        let from_base = (content(&opening), reported(opening, newest));
         let shelf = fs::read(stored.file(SHELF)).ok();
         fs::remove_file(stored.file(BASE)).unwrap();
-        let whole = reported(stored.open(), newest);
-        prop_assert_eq!(from_base.1, whole.1, "the same is told");
-        prop_assert!(from_base.0 == whole.0, "it is the same");
+        let opening = open();
+        prop_assert!(from_base.0 == content(&opening), "it is the same");
+        prop_assert_eq!(from_base.1, reported(opening, newest), "the same is told");
         prop_assert_eq!(shelf, fs::read(stored.file(SHELF)).ok());
     }
 }
@@ -233,7 +238,7 @@ fn long() -> Stored {
 #[test]
 fn a_base_that_cannot_be_used_costs_a_full_fold_and_nothing_else() {
     let stored = long();
-    let whole = reported(stored.open(), 0).0;
+    let whole = content(&stored.open());
     let half = stored.at.len() / 2;
     stored.put_base(half);
     let good = fs::read(stored.file(BASE)).unwrap();
@@ -247,7 +252,7 @@ fn a_base_that_cannot_be_used_costs_a_full_fold_and_nothing_else() {
         }
         let opening = stored.open();
         assert_eq!((opening.base.offset, opening.read), (0, *stored.at.last().unwrap()));
-        assert!(reported(opening, 0).0 == whole);
+        assert!(content(&opening) == whole);
         assert!(!stored.file(BASE).exists(), "it leans on a shelf that was made anew");
         stored.put_base(half);
     }
@@ -257,7 +262,7 @@ fn a_base_that_cannot_be_used_costs_a_full_fold_and_nothing_else() {
 #[test]
 fn a_shelf_that_is_gone_or_too_short_is_made_again() {
     let stored = long();
-    let whole = reported(stored.open(), 0).0;
+    let whole = content(&stored.open());
     let shelf = fs::read(stored.file(SHELF)).unwrap();
     assert!(!shelf.is_empty());
     for left in [None, Some(1), Some(shelf.len() / 3)] {
@@ -268,7 +273,7 @@ fn a_shelf_that_is_gone_or_too_short_is_made_again() {
         }
         let opening = stored.open();
         assert_eq!(opening.base.offset, 0);
-        assert!(reported(opening, 0).0 == whole);
+        assert!(content(&opening) == whole);
         assert!(fs::read(stored.file(SHELF)).unwrap() == shelf);
     }
 }
@@ -291,6 +296,19 @@ fn who_wants_events_from_before_the_base_gets_them_from_the_whole_journal() {
     let since = |since| stored.open_since(Some(since), &|_| {});
     assert_eq!(since(newest).base.offset, stored.at[stored.at.len() / 2]);
     assert_eq!(since(newest - 1).base.offset, 0);
+}
+
+#[test]
+fn events_of_a_journal_are_kept_for_a_reader_with_a_bookmark_and_else_only_counted() {
+    let stored = long();
+    let told = reported(stored.open_since(Some(0), &|_| {}), 0);
+    let newest = told.last().unwrap().bookmark.seq;
+    let Replay { state, kept } = stored.open().replay.unwrap();
+    let log = EventLog::with(state.id, kept);
+    assert_eq!(log.newest(), newest, "the numbers go on from there");
+    assert_eq!(log.subscribe(newest - 1, vec![]).ready().unwrap_err().oldest, newest + 1);
+    log.publish(Event::StateChanged { state: RunState::Ready });
+    assert_eq!(log.subscribe(newest, vec![]).ready().unwrap()[0].bookmark.seq, newest + 1);
 }
 
 #[test]
