@@ -4,7 +4,8 @@
 //! Rule: the floor of a list reads the names and asks the system for length and time of every journal, which is what any list has to
 //! do to be true. Nothing here passes or fails.
 //!
-//! Run it with `cargo build --release && cargo bench -p kode-e2e --bench sessions`; a number after `--` sets how many.
+//! Run it with `cargo build --release && cargo bench -p kode-e2e --bench sessions`; a number after `--` sets how many, and `list`,
+//! `live` and `rest` name the parts to run.
 
 #![allow(
     clippy::unwrap_used,
@@ -41,9 +42,26 @@ const REST: Duration = Duration::from_secs(60);
 const MIB: f64 = 1024.0 * 1024.0;
 
 fn main() {
-    let sessions = std::env::args().filter_map(|argument| argument.parse().ok()).next_back();
-    let sessions = sessions.unwrap_or(SESSIONS);
+    let (numbers, parts): (Vec<String>, Vec<String>) = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'))
+        .partition(|argument| argument.parse::<usize>().is_ok());
+    let sessions = numbers.last().and_then(|number| number.parse().ok()).unwrap_or(SESSIONS);
     println!("{}", kode_e2e::binary().display());
+    let is_wanted = |name: &str| parts.is_empty() || parts.iter().any(|part| part == name);
+    if is_wanted("list") {
+        lists(sessions);
+    }
+    if is_wanted("live") {
+        live();
+    }
+    if is_wanted("rest") {
+        at_rest();
+    }
+}
+
+/// The list of stored sessions, and a search in them.
+fn lists(sessions: usize) {
     let script = Script::default()
         .when("^one", [call("Bash", json!({ "command": "seq 200" })), say("It is done. ")])
         .otherwise([say("Hello.")]);
@@ -56,9 +74,6 @@ fn main() {
     indexed(&project, &folder);
     warm(&project, &folder);
     search(&project, sessions);
-    drop(project);
-    live();
-    at_rest();
 }
 
 /// Stores many sessions that are like one of two turns.
