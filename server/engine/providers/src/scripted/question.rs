@@ -44,6 +44,10 @@ impl<'a> RequestView<'a> {
         question.system = texts(&body["system"]);
         for message in list(&body["messages"]) {
             let blocks = list(&message["content"]);
+            if message["role"] == "system" {
+                question.system.extend(texts(&message["content"]));
+                continue;
+            }
             if message["role"] == "assistant" {
                 question.call_ids.extend(blocks.filter_map(|block| block["id"].as_str()));
                 question.entries.push(RequestTurn::Answer);

@@ -60,6 +60,8 @@ pub struct Quirks {
     pub pages: BTreeMap<String, Value>,
     /// Responses: no response is kept, so none can be continued from.
     pub forgetful: bool,
+    /// Requests are answered unchecked: the programs of others send fields that no page of the API names.
+    pub unchecked: bool,
 }
 
 impl Quirks {
