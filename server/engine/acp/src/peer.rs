@@ -126,7 +126,7 @@ impl RpcPeer {
         guard.is_answered = true;
         let result = answer.map_err(|error| PeerCallError::Refused {
             code: error.code.into(),
-            message: bounded(&error.message),
+            message: bounded(&reason(&error)),
         })?;
         serde_json::from_value(result).map_err(|error| PeerCallError::Illegible(error.to_string()))
     }
@@ -183,6 +183,19 @@ impl Drop for PendingGuard<'_> {
     }
 }
 
+/// The message of an error with its data: for many programs every fault is an "Internal error", and only the data say which.
+fn reason(error: &Error) -> String {
+    let data = match &error.data {
+        None | Some(Value::Null) => return error.message.clone(),
+        Some(Value::String(text)) => text.clone(),
+        Some(data) => {
+            let named = ["details", "message"].iter().find_map(|name| data.get(*name)?.as_str());
+            named.map_or_else(|| data.to_string(), str::to_owned)
+        }
+    };
+    format!("{} ({data})", error.message)
+}
+
 /// A text of the other side on one line, cut to [`MAX_REASON`] characters.
 #[must_use]
 pub fn bounded(text: &str) -> String {
@@ -235,6 +248,19 @@ mod tests {
         peer.resolve(&RequestId::Number(ids["a"]), Ok(json!(7)));
         assert_eq!(first.await.unwrap().unwrap(), 7);
         assert_eq!(second.await.unwrap().unwrap_err().to_string(), "the client answered: no way");
+    }
+
+    #[test]
+    fn the_data_of_an_error_are_part_of_its_reason() {
+        for (data, expected) in [
+            (Value::Null, "Internal error"),
+            (json!("no model"), "Internal error (no model)"),
+            (json!({ "details": "Connection error.", "code": 3 }), "Internal error (Connection error.)"),
+            (json!({ "message": "no key" }), "Internal error (no key)"),
+            (json!({ "errorKind": "unknown" }), r#"Internal error ({"errorKind":"unknown"})"#),
+        ] {
+            assert_eq!(reason(&Error::new(-32_603, "Internal error").data(data)), expected);
+        }
     }
 
     #[tokio::test(start_paused = true)]
