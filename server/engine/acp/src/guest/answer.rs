@@ -3,8 +3,8 @@
 //! Rule: an answer allows one thing once. A lasting answer is never given to a guest, because the rules are kept here.
 
 use agent_client_protocol_schema::v1::{
-    ContentBlock, Error, ErrorCode, PermissionOption, PermissionOptionKind, ReadTextFileRequest,
-    ReadTextFileResponse, RequestId, RequestPermissionOutcome, RequestPermissionRequest,
+    ContentBlock, Error, ErrorCode, Implementation, PermissionOption, PermissionOptionKind,
+    ReadTextFileRequest, ReadTextFileResponse, RequestId, RequestPermissionOutcome, RequestPermissionRequest,
     RequestPermissionResponse, SelectedPermissionOutcome, SessionId, SessionUpdate, ToolCallContent,
     ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind, WriteTextFileRequest,
     WriteTextFileResponse,
@@ -31,6 +31,28 @@ const MAX_TITLE: usize = 500;
 /// The most files of an action.
 const MAX_PATHS: usize = 100;
 
+/// The name of an agent that takes every error of a read for a failure, and so makes no file that it may not read as empty first.
+const READS_BEFORE_IT_MAKES: &str = "gemini-cli";
+
+/// The answer to a read of a file that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MissingFile {
+    /// The error of the protocol.
+    Error,
+    /// No text.
+    Empty,
+}
+
+impl MissingFile {
+    /// The answer that an agent copes with.
+    pub(super) fn of(agent: Option<&Implementation>) -> Self {
+        match agent.is_some_and(|agent| agent.name == READS_BEFORE_IT_MAKES) {
+            true => Self::Empty,
+            false => Self::Error,
+        }
+    }
+}
+
 /// The end of work for a guest.
 pub(super) enum GuestReply {
     /// A request, with its answer.
@@ -45,7 +67,7 @@ pub(super) enum GuestReply {
 /// The answer to a request that is not served so.
 pub(super) fn of<'a>(
     desk: &'a dyn GuestDesk,
-    session: Option<&SessionId>,
+    (session, missing): (Option<&SessionId>, MissingFile),
     method: &str,
     params: Option<Value>,
 ) -> Result<BoxFuture<'a, Result<Value, Error>>, Error> {
@@ -55,7 +77,12 @@ pub(super) fn of<'a>(
             let request: ReadTextFileRequest = read(params)?;
             is_of(session, &request.session_id)?;
             Ok(Box::pin(async move {
-                let text = desk.read(request.path, request.line, request.limit).await.map_err(error)?;
+                let text = match desk.read(request.path, request.line, request.limit).await {
+                    Err(fault) if fault.kind == ToolErrorKind::NotFound && missing == MissingFile::Empty => {
+                        String::new()
+                    }
+                    read => read.map_err(error)?,
+                };
                 written(&ReadTextFileResponse::new(text))
             }))
         }

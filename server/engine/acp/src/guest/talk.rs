@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use kode_base::paths::AbsPath;
 use kode_tool::guest::{GuestDesk, GuestEnd};
 
-use super::answer::{self, GuestReply};
+use super::answer::{self, GuestReply, MissingFile};
 use crate::lines::{MessageLine, OUTBOX, read_lines, write_lines};
 use crate::message::{RpcMessage, failure};
 use crate::peer::{CANCEL_REQUEST, PeerCallError, RpcPeer};
@@ -82,6 +82,8 @@ pub(super) struct GuestTalk<'a> {
     invalid: usize,
     session: Option<SessionId>,
     /// When something last came from the guest, or left for it.
+    /// The text of a file that is not there, for this guest.
+    missing: MissingFile,
     last: Instant,
     _reader: OwnTask,
     writer: OwnTask,
@@ -110,6 +112,7 @@ impl<'a> GuestTalk<'a> {
             invalid: 0,
             session: None,
             last: Instant::now(),
+            missing: MissingFile::Error,
             _reader: OwnTask(reader),
             writer: OwnTask(writer),
         }
@@ -154,6 +157,7 @@ impl<'a> GuestTalk<'a> {
             });
         }
         let request = NewSessionRequest::new(cwd.as_path());
+        self.missing = MissingFile::of(answer.agent_info.as_ref());
         let peer = Arc::clone(&self.peer);
         let asked = async move { peer.request("session/new", request, Some(START_LIMIT)).await };
         let answer = self.serve_until(asked).await?;
@@ -274,7 +278,7 @@ impl<'a> GuestTalk<'a> {
             let error = failure(ErrorCode::InvalidRequest, &busy);
             return self.peer.respond(id, Err(error)).await;
         }
-        match answer::of(self.desk, self.session.as_ref(), method, params) {
+        match answer::of(self.desk, (self.session.as_ref(), self.missing), method, params) {
             Ok(work) => {
                 let cancel = CancellationToken::new();
                 self.waiting.insert(id.clone(), cancel.clone());
