@@ -204,34 +204,57 @@ fn touches(action: &GuestAction, title: &str, workspace: &Workspace) -> Vec<Touc
     let kind = action.kind.unwrap_or_default();
     let targets = || action.paths.iter().filter_map(|path| workspace.resolve(path.to_str()?).ok());
     let known: Vec<Touch> = match kind {
-        GuestActionKind::Execute => command(action, workspace).into_iter().collect(),
+        GuestActionKind::Execute => match command(action, workspace) {
+            Some(command) => vec![command],
+            // A guest that reports no arguments names the command by its title, or says there what it is for. A rule against it
+            // counts, and one for it is not enough.
+            None => return vec![titled(title, workspace), unknown(action, title)],
+        },
         GuestActionKind::Edit | GuestActionKind::Delete | GuestActionKind::Move => {
             targets().map(Touch::Write).collect()
         }
-        GuestActionKind::Read | GuestActionKind::Search => targets().map(Touch::Read).collect(),
+        // A command that the guest takes for a read is a command all the same.
+        GuestActionKind::Read | GuestActionKind::Search => {
+            let words = action.input.as_ref().and_then(command_words).is_some();
+            let command = words.then(|| command(action, workspace)).flatten();
+            targets().map(Touch::Read).chain(command).collect()
+        }
         GuestActionKind::Fetch => url(action).map(|url| Touch::Fetch { url }).into_iter().collect(),
         GuestActionKind::Think | GuestActionKind::Other => Vec::new(),
     };
-    if !known.is_empty() {
-        return known;
-    }
+    if known.is_empty() { vec![unknown(action, title)] } else { known }
+}
+
+/// An action with an effect that its report does not name.
+fn unknown(action: &GuestAction, title: &str) -> Touch {
     let shown = match &action.input {
         Some(input) => format!("{title}\n{input}"),
         None => title.to_owned(),
     };
-    vec![Touch::Foreign { tool: GUEST.to_owned(), shown, only_looks: kind.only_looks() }]
+    let only_looks = action.kind.unwrap_or_default().only_looks();
+    Touch::Foreign { tool: GUEST.to_owned(), shown, only_looks }
+}
+
+/// The command line that is the title of an action.
+fn titled(title: &str, workspace: &Workspace) -> Touch {
+    Touch::Command {
+        command: title.to_owned(),
+        directory: workspace.cwd(),
+        outside_sandbox: true,
+        language: CommandLanguage::Bash,
+    }
 }
 
 /// The command line that an action runs, where its arguments name it.
 fn command(action: &GuestAction, workspace: &Workspace) -> Option<Touch> {
     let input = action.input.as_ref()?;
-    let command = match input.get("command").or_else(|| input.get("cmd"))? {
-        Value::String(command) => command.clone(),
-        Value::Array(words) => {
-            let words = words.iter().map(|word| word.as_str().map(shell_word)).collect::<Option<Vec<_>>>()?;
-            words.join(" ")
-        }
-        _ => return None,
+    let command = match command_words(input) {
+        Some(words) => match words[..] {
+            // The line is judged, and not that a shell runs it.
+            [shell, "-c" | "-lc", line] if is_shell(shell) => line.to_owned(),
+            _ => words.into_iter().map(shell_word).collect::<Vec<_>>().join(" "),
+        },
+        None => input.get("command").or_else(|| input.get("cmd"))?.as_str()?.to_owned(),
     };
     if command.trim().is_empty() {
         return None;
@@ -243,6 +266,16 @@ fn command(action: &GuestAction, workspace: &Workspace) -> Option<Touch> {
         None => cwd,
     };
     Some(Touch::Command { command, directory, outside_sandbox: true, language: CommandLanguage::Bash })
+}
+
+/// The words of a command that is given word by word.
+fn command_words(input: &Value) -> Option<Vec<&str>> {
+    let words = input.get("command").or_else(|| input.get("cmd"))?.as_array()?;
+    words.iter().map(Value::as_str).collect()
+}
+
+fn is_shell(program: &str) -> bool {
+    matches!(program.rsplit('/').next(), Some("bash" | "sh"))
 }
 
 fn shell_word(word: &str) -> String {
@@ -293,11 +326,16 @@ mod tests {
             (GuestActionKind::Execute, json!({ "command": "ls -a" }), &[][..], command("ls -a", "/w")),
             (
                 GuestActionKind::Execute,
-                json!({ "command": ["sh", "-c", "rm it's"], "cwd": "sub" }),
+                json!({ "command": ["/bin/bash", "-lc", "rm -r x"], "cwd": "sub" }),
                 &[],
-                command(r"sh -c 'rm it'\''s'", "/w/sub"),
+                command("rm -r x", "/w/sub"),
             ),
-            (GuestActionKind::Execute, json!({}), &["/w/a"], unknown(false, json!({}))),
+            (
+                GuestActionKind::Execute,
+                json!({ "command": ["rm", "it's"] }),
+                &[],
+                command(r"rm 'it'\''s'", "/w"),
+            ),
             (GuestActionKind::Edit, json!({}), &["/w/a"], Touch::Write(file("/w/a"))),
             (GuestActionKind::Delete, json!({}), &["/etc/x"], Touch::Write(file("/etc/x"))),
             (GuestActionKind::Read, json!({}), &["/w/a"], Touch::Read(file("/w/a"))),
@@ -312,5 +350,10 @@ mod tests {
         ] {
             assert_eq!(of(kind, input.clone(), paths), [expected], "{kind:?} {input}");
         }
+        let read = json!({ "command": ["/bin/bash", "-lc", "cat a"] });
+        let read = of(GuestActionKind::Read, read, &["/w/a"]);
+        assert_eq!(read, [Touch::Read(file("/w/a")), command("cat a", "/w")]);
+        let titled = of(GuestActionKind::Execute, json!({}), &["/w/a"]);
+        assert_eq!(titled, [command("Do it", "/w"), unknown(false, json!({}))]);
     }
 }
