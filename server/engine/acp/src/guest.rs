@@ -38,7 +38,7 @@ impl GuestRunner for Guests {
         desk: &dyn GuestDesk,
         cancel: &CancellationToken,
     ) -> Result<GuestEnd, ToolError> {
-        let GuestJob { name, program, cwd, prompt } = job;
+        let GuestJob { name, program, mode, cwd, prompt } = job;
         let command = program.program.clone();
         let started = tokio::select! {
             biased;
@@ -51,7 +51,7 @@ impl GuestRunner for Guests {
         let reading = tokio::spawn(complaints.clone().read_from(errors));
         let ended = {
             let mut talk = GuestTalk::new(output, input, desk);
-            talk.run(&cwd, prompt, cancel).await
+            talk.run(&cwd, (mode, prompt), cancel).await
         };
         let result = match ended {
             Ok(end) => Ok(end),

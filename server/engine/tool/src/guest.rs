@@ -21,6 +21,8 @@ pub struct GuestJob {
     pub name: String,
     /// The program to start.
     pub program: ServedSpec,
+    /// The id of the mode it is to work in; the one it begins in if absent.
+    pub mode: Option<String>,
     /// The folder it works in.
     pub cwd: AbsPath,
     /// The task.

@@ -13,7 +13,8 @@ use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
     CancelNotification, CancelRequestNotification, ClientCapabilities, ContentBlock, Error, ErrorCode,
     FileSystemCapabilities, Implementation, InitializeRequest, InitializeResponse, NewSessionRequest,
-    NewSessionResponse, PromptRequest, PromptResponse, RequestId, SessionId, SessionNotification, StopReason,
+    NewSessionResponse, PromptRequest, PromptResponse, RequestId, SessionId, SessionNotification, SetSessionModeRequest,
+    StopReason,
     TextContent,
 };
 use futures::future::BoxFuture;
@@ -32,7 +33,7 @@ use kode_tool::guest::{GuestDesk, GuestEnd};
 use super::answer::{self, GuestReply, MissingFile};
 use crate::lines::{MessageLine, OUTBOX, read_lines, write_lines};
 use crate::message::{RpcMessage, failure};
-use crate::peer::{CANCEL_REQUEST, PeerCallError, RpcPeer};
+use crate::peer::{CANCEL_REQUEST, PeerCallError, RpcPeer, bounded};
 
 /// How long a guest may take to answer the handshake: some fetch themselves from a registry first.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -81,9 +82,9 @@ pub(super) struct GuestTalk<'a> {
     waiting: HashMap<RequestId, CancellationToken>,
     invalid: usize,
     session: Option<SessionId>,
-    /// When something last came from the guest, or left for it.
     /// The text of a file that is not there, for this guest.
     missing: MissingFile,
+    /// When something last came from the guest, or left for it.
     last: Instant,
     _reader: OwnTask,
     writer: OwnTask,
@@ -111,8 +112,8 @@ impl<'a> GuestTalk<'a> {
             waiting: HashMap::new(),
             invalid: 0,
             session: None,
-            last: Instant::now(),
             missing: MissingFile::Error,
+            last: Instant::now(),
             _reader: OwnTask(reader),
             writer: OwnTask(writer),
         }
@@ -125,13 +126,13 @@ impl<'a> GuestTalk<'a> {
     pub(super) async fn run(
         &mut self,
         cwd: &AbsPath,
-        prompt: String,
+        (mode, prompt): (Option<String>, String),
         cancel: &CancellationToken,
     ) -> Result<GuestEnd, TalkEnd> {
         let session = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(GuestEnd::Cancelled),
-            begun = self.begin(cwd) => begun?,
+            begun = self.begin(cwd, mode) => begun?,
         };
         self.session = Some(session.clone());
         let ended = self.prompt(&session, prompt, cancel).await;
@@ -140,8 +141,8 @@ impl<'a> GuestTalk<'a> {
         ended
     }
 
-    /// The handshake and a new session.
-    async fn begin(&mut self, cwd: &AbsPath) -> Result<SessionId, TalkEnd> {
+    /// The handshake and a new session, in the mode it is to work in.
+    async fn begin(&mut self, cwd: &AbsPath, mode: Option<String>) -> Result<SessionId, TalkEnd> {
         let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
         let request = InitializeRequest::new(ProtocolVersion::V1)
             .client_capabilities(ClientCapabilities::new().fs(files))
@@ -156,13 +157,34 @@ impl<'a> GuestTalk<'a> {
                 hint: "kode-ls speaks version 1: use a version of the guest that does as well.",
             });
         }
-        let request = NewSessionRequest::new(cwd.as_path());
         self.missing = MissingFile::of(answer.agent_info.as_ref());
+        let request = NewSessionRequest::new(cwd.as_path());
         let peer = Arc::clone(&self.peer);
         let asked = async move { peer.request("session/new", request, Some(START_LIMIT)).await };
         let answer = self.serve_until(asked).await?;
         let answer: NewSessionResponse = answer.map_err(|error| refused("session/new", error))?;
+        if let Some(mode) = mode {
+            self.set_mode(&answer, mode).await?;
+        }
         Ok(answer.session_id)
+    }
+
+    /// Has the guest work in a mode. One that does not list its modes may have it all the same.
+    async fn set_mode(&mut self, begun: &NewSessionResponse, mode: String) -> Result<(), TalkEnd> {
+        if let Some(offered) = begun.modes.as_ref().map(|modes| &modes.available_modes)
+            && !offered.iter().any(|offered| *offered.id.0 == *mode)
+        {
+            let names: Vec<&str> = offered.iter().map(|offered| &*offered.id.0).collect();
+            return Err(TalkEnd::Failed {
+                what: format!("has no mode `{mode}`; it offers: {}", bounded(&names.join(", "))),
+                hint: "Ask the user to put `mode` in `runs` of the agent's file right.",
+            });
+        }
+        let request = SetSessionModeRequest::new(begun.session_id.clone(), mode);
+        let peer = Arc::clone(&self.peer);
+        let asked = async move { peer.request("session/set_mode", request, Some(START_LIMIT)).await };
+        let _: Value = self.serve_until(asked).await?.map_err(|error| refused("session/set_mode", error))?;
+        Ok(())
     }
 
     /// The prompt, until the guest has ended its turn.

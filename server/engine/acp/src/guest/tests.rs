@@ -89,7 +89,7 @@ where
     let guest = guest(Guest { input: BufReader::new(reading), output: writing });
     let mut talk = GuestTalk::new(output, input, &Desk);
     let cwd = AbsPath::new("/w").unwrap();
-    let (ended, _guest) = tokio::join!(talk.run(&cwd, "Do it.".to_owned(), cancel), guest);
+    let (ended, _guest) = tokio::join!(talk.run(&cwd, (None, "Do it.".to_owned()), cancel), guest);
     ended
 }
 

@@ -74,13 +74,13 @@ pub(super) async fn run(
         permission: None,
     };
     let ended = match program::ready(turn, program).await {
-        Ok(program) => {
+        Ok((program, mode)) => {
             {
                 let _exclusive = alone(turn, cancel).await;
                 services.edits.guest_begins(change.clone()).await;
             }
             let cwd = turn.conversation.workspace().cwd();
-            let job = GuestJob { name: kind.to_owned(), program, cwd, prompt };
+            let job = GuestJob { name: kind.to_owned(), program, mode, cwd, prompt };
             let desk = Desk::new(turn, kind, cancel);
             let ended = match &services.guests {
                 Some(guests) => guests.run(job, &desk, cancel).await,

@@ -47,6 +47,8 @@ pub struct ReadyProgram {
     pub network: bool,
     /// Folders that it may write in there.
     pub writable: Vec<AbsPath>,
+    /// The id of the mode it is to work in, in its own words; the one it begins in if absent.
+    pub mode: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -62,10 +64,11 @@ struct RawProgram {
     network: Option<bool>,
     #[serde(default)]
     writable: Vec<String>,
+    mode: Option<String>,
 }
 
 impl GuestProgram {
-    /// Reads the value of `runs`: a command line without quotes, or `{command, args, env, sandbox, network, writable}`.
+    /// Reads the value of `runs`: a command line without quotes, or `{command, args, env, sandbox, network, writable, mode}`.
     ///
     /// # Errors
     /// Why it names no program.
@@ -85,6 +88,7 @@ impl GuestProgram {
                     sandbox: false,
                     network: None,
                     writable: Vec::new(),
+                    mode: None,
                 }
             }
             value => serde_path_to_error::deserialize(value).map_err(|error| {
@@ -162,8 +166,15 @@ impl GuestProgram {
         let variables = given.collect::<Result<_, String>>()?;
         let folder = |text: &String| Ok(self.at.root.join(path(expand("writable", text)?)?));
         let writable = written.writable.iter().map(folder).collect::<Result<_, String>>()?;
-        let network = written.network.unwrap_or(true);
-        Ok(ReadyProgram { command, arguments, variables, sandboxed: written.sandbox, network, writable })
+        Ok(ReadyProgram {
+            command,
+            arguments,
+            variables,
+            sandboxed: written.sandbox,
+            network: written.network.unwrap_or(true),
+            writable,
+            mode: written.mode.clone(),
+        })
     }
 }
 

@@ -16,11 +16,14 @@ use kode_process::shell::served::ServedSpec;
 /// The variable that tells programs which project they work for.
 const PROJECT_FOLDER: &str = "CLAUDE_PROJECT_DIR";
 
-/// The program to start.
+/// The program to start, and the mode it is to work in.
 ///
 /// # Errors
 /// Why it is not started.
-pub(super) async fn ready(turn: TurnContext<'_>, program: &GuestProgram) -> Result<ServedSpec, ToolError> {
+pub(super) async fn ready(
+    turn: TurnContext<'_>,
+    program: &GuestProgram,
+) -> Result<(ServedSpec, Option<String>), ToolError> {
     let services = turn.services;
     let line = program.command_line();
     let failed = |kind, message: String, hint: &str| Err(ToolError::new(kind, message, hint));
@@ -41,7 +44,7 @@ pub(super) async fn ready(turn: TurnContext<'_>, program: &GuestProgram) -> Resu
         value.filter(|value| !is_of_project || !secrets.iter().any(|secret| value.contains(secret.expose())))
     };
     let made = program.ready(&lookup);
-    let ReadyProgram { command, arguments, variables: own, sandboxed, network, writable } = match made {
+    let ReadyProgram { command, arguments, variables: own, sandboxed, network, writable, mode } = match made {
         Ok(made) => made,
         Err(why) => {
             let message = format!("The program `{line}` was not started: {why}.");
@@ -73,7 +76,7 @@ pub(super) async fn ready(turn: TurnContext<'_>, program: &GuestProgram) -> Resu
     let mut variables = given;
     variables.insert(PROJECT_FOLDER.to_owned(), directory.to_string());
     variables.extend(own);
-    Ok(ServedSpec {
+    let spec = ServedSpec {
         program: command,
         arguments,
         directory,
@@ -83,5 +86,6 @@ pub(super) async fn ready(turn: TurnContext<'_>, program: &GuestProgram) -> Resu
         network,
         writable,
         readable: Vec::new(),
-    })
+    };
+    Ok((spec, mode))
 }
