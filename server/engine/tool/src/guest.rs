@@ -85,6 +85,12 @@ impl GuestActionKind {
         }
     }
 
+    /// Whether it changes the files that it names.
+    #[must_use]
+    pub fn names_its_files(self) -> bool {
+        matches!(self, Self::Edit | Self::Delete | Self::Move)
+    }
+
     /// Whether it only looks.
     #[must_use]
     pub fn only_looks(self) -> bool {

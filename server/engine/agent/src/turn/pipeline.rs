@@ -114,8 +114,7 @@ pub(super) async fn run_guest(
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
     let started = Instant::now();
-    let ran = AssertUnwindSafe(judge_guest(turn, call, tool, cancel)).catch_unwind().await;
-    let result = ran.unwrap_or_else(|_| Err(fault(call)));
+    let result = judge_guest(turn, call, tool, cancel).await;
     end_guest(turn, call, result.clone(), started);
     result
 }
@@ -127,7 +126,8 @@ pub(super) async fn judge_guest(
     tool: Arc<dyn ErasedTool>,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
-    run_alone(turn, call, tool, None, cancel).await
+    let ran = AssertUnwindSafe(run_alone(turn, call, tool, None, cancel)).catch_unwind().await;
+    ran.unwrap_or_else(|_| Err(fault(call)))
 }
 
 /// Records the result of a call of a guest.

@@ -4,7 +4,6 @@
 //! so by its name; whatever a guest did itself has the name `Guest` and is marked as not ours.
 
 use std::collections::{BTreeSet, HashMap};
-use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::tools::{GuestRead, GuestWrite, OwnAction};
+use super::tools::{self, GuestRead, GuestWrite, OwnAction};
 use super::{alone, named};
 use crate::core::lock;
 use crate::turn::pipeline;
@@ -65,9 +64,17 @@ struct DeskState {
     message: Option<GuestMessage>,
     actions: HashMap<String, KnownAction>,
     /// The texts that the guest knows.
-    bases: HashMap<Target, FileText>,
+    bases: HashMap<Target, KnownText>,
     /// The files that it has changed itself.
     around: BTreeSet<Target>,
+}
+
+/// A text that the guest takes for that of a file.
+#[derive(Clone)]
+struct KnownText {
+    text: FileText,
+    /// Whether it asks here for the text. If not it looks at the disk.
+    is_given: bool,
 }
 
 /// A message while it arrives.
@@ -203,9 +210,7 @@ impl<'a> Desk<'a> {
             }
             self.end_message(&mut state);
             let title = title(&reported);
-            let kind = reported.kind.unwrap_or_default();
-            let input = json!({ "kind": kind.name(), "title": title, "input": reported.input });
-            let call = self.begin(GUEST, None, input, &title);
+            let call = self.begin(GUEST, None, arguments(&reported, &title), &title);
             let known =
                 KnownAction { call, action: reported.clone(), title, began: Instant::now(), is_over: false };
             state.actions.insert(reported.id.clone(), known);
@@ -250,10 +255,7 @@ impl<'a> Desk<'a> {
             changed = self.turn.services.edits.guest_acted(&self.origin(&known.call)).await;
         }
         let workspace = self.turn.conversation.workspace();
-        let is_edit = matches!(
-            known.action.kind,
-            Some(GuestActionKind::Edit | GuestActionKind::Delete | GuestActionKind::Move)
-        );
+        let is_edit = known.action.kind.is_some_and(GuestActionKind::names_its_files);
         let paths: Vec<Target> = match is_edit {
             true => {
                 known.action.paths.iter().filter_map(|path| workspace.resolve(path.to_str()?).ok()).collect()
@@ -316,17 +318,32 @@ impl<'a> Desk<'a> {
 
     fn base(&self, path: &str) -> Option<FileText> {
         let target = self.turn.conversation.workspace().resolve(path).ok()?;
-        lock(&self.state).bases.get(&target).cloned()
+        lock(&self.state).bases.get(&target).map(|known| known.text.clone())
     }
 
     /// Keeps the text that the guest takes for that of a file.
-    fn keep_base(&self, text: FileText) {
+    fn keep_base(&self, known: KnownText) {
         let mut state = lock(&self.state);
-        let size: usize = state.bases.values().map(|known| known.text.len()).sum();
-        if size + text.text.len() > MAX_BASES {
+        let size: usize = state.bases.values().map(|known| known.text.text.len()).sum();
+        if size + known.text.text.len() > MAX_BASES {
             state.bases.clear();
         }
-        state.bases.insert(text.target.clone(), text);
+        state.bases.insert(known.text.target.clone(), known);
+    }
+
+    /// Keeps the saved texts of files that the guest is about to change. Some write the disk themselves and report the same write
+    /// here: the disk then no longer shows what they had read.
+    async fn keep_saved(&self, action: &GuestAction) {
+        let workspace = self.turn.conversation.workspace();
+        let targets = action.paths.iter().filter_map(|path| workspace.resolve(path.to_str()?).ok());
+        for target in targets {
+            if lock(&self.state).bases.get(&target).is_some_and(|known| known.is_given) {
+                continue;
+            }
+            if let Some(text) = workspace.saved_file(&target).await {
+                self.keep_base(KnownText { text, is_given: false });
+            }
+        }
     }
 
     /// Keeps what the guest has written as what it takes for the text of a file, whatever the user has typed into it.
@@ -336,11 +353,13 @@ impl<'a> Desk<'a> {
         let known = lock(&self.state).bases.get(&target).cloned();
         let known = match known {
             Some(known) => Some(known),
-            None => workspace.text(&target).await.ok(),
+            None => {
+                workspace.text(&target).await.ok().map(|text| KnownText { text, is_given: false })
+            }
         };
         if let Some(mut known) = known {
             let content = content.trim_start_matches('\u{feff}');
-            known.text = adopt_line_breaks(&known.text, content).as_ref().into();
+            known.text.text = adopt_line_breaks(&known.text.text, content).as_ref().into();
             self.keep_base(known);
         }
     }
@@ -361,6 +380,11 @@ impl GuestMessage {
         self.text.push('…');
         self.is_cut = true;
     }
+}
+
+/// The arguments of the call that represents an action.
+fn arguments(action: &GuestAction, title: &str) -> Value {
+    json!({ "kind": action.kind.unwrap_or_default().name(), "title": title, "input": action.input })
 }
 
 /// The title of an action, by the guest.
@@ -399,7 +423,7 @@ impl GuestDesk for Desk<'_> {
             return Err(ToolError::new(ToolErrorKind::Failed, message, "Continue without it."));
         };
         let answer = lines(&text.text, line, limit);
-        self.keep_base(text);
+        self.keep_base(KnownText { text, is_given: true });
         Ok(answer)
     }
 
@@ -412,24 +436,36 @@ impl GuestDesk for Desk<'_> {
             self.begin("Write", Some(ToolKind::Write), input, "Write")
         };
         let tool = erased(GuestWrite { base: self.base(&path) });
-        pipeline::run_guest(self.turn, &call, tool, self.cancel).await?;
+        let started = Instant::now();
+        let mut result = pipeline::judge_guest(self.turn, &call, tool, self.cancel).await;
+        // While the user was asked, the guest may have written the file itself.
+        if result.as_ref().is_err_and(|error| error.kind == ToolErrorKind::Conflict)
+            && tools::has_text(self.turn.conversation.workspace(), &path, &content).await
+        {
+            result = Ok(tools::unchanged());
+        }
+        pipeline::end_guest(self.turn, &call, result.clone(), started);
+        result?;
         self.keep_written(&path, &content).await;
         Ok(())
     }
 
     async fn permit(&self, action: GuestAction) -> GuestAnswer {
         let Some(known) = self.known(action) else { return GuestAnswer::Denied };
-        let tool = Arc::new(OwnAction {
-            action: known.action.clone(),
-            title: known.title.clone(),
-            input: known.call.input.clone(),
-        });
-        let asked = pipeline::judge_guest(self.turn, &known.call, tool, self.cancel);
-        // A fault here must not let the guest act.
-        let asked = AssertUnwindSafe(asked).catch_unwind().await;
-        match asked {
-            Ok(Ok(_)) => GuestAnswer::Allowed,
-            Ok(Err(error)) => {
+        // Some report an action before they know its arguments, and name them as they ask.
+        let input = arguments(&known.action, &known.title);
+        let call = ModelToolCall { input: input.clone(), ..known.call.clone() };
+        let tool =
+            Arc::new(OwnAction { action: known.action.clone(), title: known.title.clone(), input });
+        // A fault here is an error as well, and must not let the guest act.
+        match pipeline::judge_guest(self.turn, &call, tool, self.cancel).await {
+            Ok(_) => {
+                if known.action.kind.is_some_and(GuestActionKind::names_its_files) {
+                    self.keep_saved(&known.action).await;
+                }
+                GuestAnswer::Allowed
+            }
+            Err(error) => {
                 let answer = match error.kind {
                     ToolErrorKind::Cancelled => GuestAnswer::Cancelled,
                     _ => GuestAnswer::Denied,
@@ -439,7 +475,6 @@ impl GuestDesk for Desk<'_> {
                 }
                 answer
             }
-            Err(_) => GuestAnswer::Denied,
         }
     }
 

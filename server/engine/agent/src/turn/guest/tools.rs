@@ -139,7 +139,11 @@ impl Tool for GuestWrite {
                         hint,
                     )
                 })?;
-                line_changes(&base.text, &content)
+                // Some guests write the file themselves as well, and may have done so by now.
+                match has_text(workspace, &input.file_path, &input.content).await {
+                    true => Vec::new(),
+                    false => line_changes(&base.text, &content),
+                }
             }
         };
         let title = format!("{} {path}", if base.is_some() { "Write" } else { "Create" });
@@ -155,7 +159,17 @@ impl Tool for GuestWrite {
     }
 }
 
-fn unchanged() -> ToolOutput {
+/// Whether a file has the text that a guest wants to give it.
+pub(super) async fn has_text(workspace: &Workspace, path: &str, content: &str) -> bool {
+    let Ok(target) = workspace.resolve(path) else { return false };
+    match workspace.text(&target).await {
+        Ok(now) => *now.text == *adopt_line_breaks(&now.text, content.trim_start_matches('\u{feff}')),
+        Err(_) => false,
+    }
+}
+
+/// The result of a write of the text that the file has already.
+pub(super) fn unchanged() -> ToolOutput {
     ToolOutput { model_text: "It has this text already.".to_owned(), ..ToolOutput::default() }
 }
 
