@@ -3,6 +3,8 @@
 //! Rule: the guest is a real process that speaks the protocol; its answers are read from its own log, and its work from
 //! the disk and the review.
 
+mod real;
+
 use std::fs;
 use std::path::PathBuf;
 
@@ -333,6 +335,10 @@ fn guests_that_do_not_speak_the_protocol_or_are_not_signed_in_say_so() {
             json!({ "steps": [], "refuses": { "code": -32_000, "message": "log in first" } }),
             "is not signed in: log in first",
         ),
+        (
+            json!({ "steps": [], "refuses": { "code": -32_603, "message": "Internal error", "data": { "details": "No model." } } }),
+            "answered `session/new` with an error: Internal error (No model.)",
+        ),
         (json!({ "steps": [{ "raw": "x\n".repeat(40) }, { "wait": true }] }), "no messages of the protocol"),
     ] {
         let house = House::with(script, "");
@@ -348,6 +354,87 @@ fn guests_that_do_not_speak_the_protocol_or_are_not_signed_in_say_so() {
     accepting(&client).run("go");
     assert_eq!(house.result().0, "Well.");
     assert_eq!(house.answers("terminal/create")[0]["error"]["code"], -32_601);
+}
+
+#[test]
+fn a_guest_works_in_the_mode_that_its_file_names() {
+    let house = House::with(json!({ "steps": [{ "say": "Hello." }] }), "  mode: asking\n");
+    let client = house.open();
+    accepting(&client).run("go");
+    assert_eq!(house.result(), ("Hello.".to_owned(), false));
+    let modes: Vec<_> = house.log().into_iter().filter_map(|mut entry| Some(entry.get_mut("mode")?.take())).collect();
+    assert_eq!(modes, ["asking"]);
+    let house = House::with(json!({ "steps": [{ "say": "Hello." }] }), "  mode: bold\n");
+    let client = house.open();
+    accepting(&client).run("go");
+    let (error, is_error) = house.result();
+    assert!(is_error && error.contains("has no mode `bold`; it offers: free, asking"), "{error}");
+}
+
+#[test]
+fn a_command_that_only_the_title_names_is_denied_by_rules_and_allowed_by_none() {
+    let wish = |id: &str, title: &str| {
+        json!({ "permit": {
+            "toolCall": { "toolCallId": id, "title": title, "kind": "execute" },
+            "then": [{ "say": format!("{id} yes. ") }], "otherwise": [{ "say": format!("{id} no. ") }],
+        } })
+    };
+    let house = House::new(json!([wish("denied", "curl http://example.com"), wish("asked", "echo hello")]));
+    house.settings(json!({ "allow": ["Bash(echo:*)"], "deny": ["Bash(curl:*)"] }));
+    let client = house.open();
+    let session = client.session();
+    let turn = session.prompt("go");
+    session.allow(0);
+    let asked = session.allow(1);
+    assert_eq!(asked["preview"]["command"], "echo hello", "{asked:#}");
+    session.wait_done(&turn);
+    assert_eq!(texts(&items_of_guest(&session), "agentMessage"), ["denied no. ", "asked yes. "]);
+}
+
+#[test]
+fn a_guest_that_also_writes_the_file_itself_changes_unsaved_text_once() {
+    let wish = |id: &str, path: &str| {
+        json!({ "permit": { "toolCall": {
+            "toolCallId": id, "title": "Edit", "kind": "edit", "locations": [{ "path": path }],
+        } } })
+    };
+    let house = House::new(json!([
+        wish("1", "{{cwd}}/a.txt"),
+        { "disk": ["{{cwd}}/a.txt", "one\nTWO\nthree\n"] },
+        { "write": ["{{cwd}}/a.txt", "one\nTWO\nthree\n"] },
+        wish("2", "{{cwd}}/new.txt"),
+        { "disk": ["{{cwd}}/new.txt", "made\n"] },
+        { "write": ["{{cwd}}/new.txt", "made\n"] },
+    ]));
+    let client = house.open();
+    let uri = house.project.uri("a.txt");
+    client.editor.open(&uri, "one\ntwo\nthree\n");
+    client.editor.type_text(&uri, &Typing::before("three", "typed\n"));
+    let session = accepting(&client);
+    session.run("go");
+    assert_eq!(client.editor.text(&uri), "one\nTWO\ntyped\nthree\n");
+    let errors: Vec<_> =
+        house.answers("fs/write_text_file").into_iter().map(|answer| answer["error"].clone()).collect();
+    assert_eq!(errors, [Value::Null, Value::Null]);
+    let files: Vec<_> = session.edited_files().iter().map(|file| file["path"].clone()).collect();
+    assert_eq!(files, ["a.txt", "new.txt"]);
+    let hunks = session.hunks();
+    session.resolve(&hunks.iter().collect::<Vec<_>>(), "undo");
+    assert_eq!(client.editor.text(&uri), "one\ntwo\ntyped\nthree\n");
+    assert_eq!(house.project.read("a.txt"), "one\ntwo\nthree\n");
+    assert!(!house.project.path("new.txt").exists());
+}
+
+#[test]
+fn a_file_that_is_not_there_is_an_error_for_all_but_the_guest_that_cannot_make_it_then() {
+    for (name, expected) in [("scripted-guest", Value::Null), ("gemini-cli", json!(""))] {
+        let house = House::with(json!({ "name": name, "steps": [{ "read": "{{cwd}}/new.txt" }] }), "");
+        let client = house.open();
+        accepting(&client).run("go");
+        let answer = &house.answers("fs/read_text_file")[0];
+        assert_eq!(answer["result"]["content"], expected, "{answer}");
+        assert_eq!(answer["error"]["code"].is_null(), expected.is_string(), "{answer}");
+    }
 }
 
 #[test]

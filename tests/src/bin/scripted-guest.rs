@@ -141,7 +141,11 @@ fn main() {
         let message = guest.message();
         let (id, params) = (&message["id"], &message["params"]);
         let result = match message["method"].as_str().unwrap_or_default() {
-            "initialize" => json!({ "protocolVersion": script["version"].as_u64().unwrap_or(1) }),
+            "initialize" => {
+                let name = script["name"].as_str().unwrap_or("scripted-guest");
+                let info = json!({ "name": name, "version": "1" });
+                json!({ "protocolVersion": script["version"].as_u64().unwrap_or(1), "agentInfo": info })
+            }
             "session/new" => match script.get("refuses") {
                 Some(error) => {
                     send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
@@ -149,9 +153,14 @@ fn main() {
                 }
                 None => {
                     guest.note(&json!({ "cwd": params["cwd"] }));
-                    json!({ "sessionId": "s" })
+                    let modes = ["free", "asking"].map(|id| json!({ "id": id, "name": id }));
+                    json!({ "sessionId": "s", "modes": { "currentModeId": "free", "availableModes": modes } })
                 }
             },
+            "session/set_mode" => {
+                guest.note(&json!({ "mode": params["modeId"] }));
+                json!({})
+            }
             "session/prompt" => {
                 guest.note(&json!({ "prompt": params["prompt"][0]["text"] }));
                 let steps = script["steps"].as_array().expect("steps").clone();
