@@ -103,6 +103,7 @@ impl Launcher for ProcessLauncher {
             network: definition.network,
             writable,
             readable,
+            holds: false,
         };
         let started = served::start(spec).await.map_err(|end| describe(&end))?;
         let errors = ErrorOutput::default();

@@ -13,9 +13,8 @@ use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
     CancelNotification, CancelRequestNotification, ClientCapabilities, ContentBlock, Error, ErrorCode,
     FileSystemCapabilities, Implementation, InitializeRequest, InitializeResponse, NewSessionRequest,
-    NewSessionResponse, PromptRequest, PromptResponse, RequestId, SessionId, SessionNotification, SetSessionModeRequest,
-    StopReason,
-    TextContent,
+    NewSessionResponse, PromptRequest, PromptResponse, RequestId, SessionId, SessionNotification,
+    SetSessionModeRequest, StopReason, TextContent,
 };
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;

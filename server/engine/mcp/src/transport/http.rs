@@ -90,6 +90,7 @@ fn helper_of_project(
         network: definition.network,
         writable: Vec::new(),
         readable: Vec::new(),
+        holds: false,
     }
 }
 

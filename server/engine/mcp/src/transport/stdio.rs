@@ -64,6 +64,7 @@ pub(crate) async fn start(
         network: definition.network,
         writable,
         readable,
+        holds: false,
     };
     let served = served::start(spec).await.map_err(|ended| failure(&ended, complaints, is_sandboxed))?;
     tokio::spawn(complaints.clone().read_from(served.errors));

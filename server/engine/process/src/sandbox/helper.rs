@@ -15,6 +15,8 @@ mod bridge;
 mod bubblewrap;
 mod front;
 #[cfg(target_os = "linux")]
+mod held;
+#[cfg(target_os = "linux")]
 mod inner;
 #[cfg(target_os = "linux")]
 pub(crate) mod landlock;
@@ -46,7 +48,7 @@ use super::policy::{HelperReport, HelperRequest};
 use super::{
     ARGUMENT,
     policy::{Enforcement, SandboxPolicy, StartFailure},
-    tied::{TIED, become_program},
+    tied::{HELD, TIED, become_program},
 };
 
 #[cfg(target_os = "linux")]
@@ -132,6 +134,8 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         },
         #[cfg(target_os = "linux")]
         Some((first, rest)) if first == TIED => not_become(&become_program(rest)),
+        #[cfg(target_os = "linux")]
+        Some((first, rest)) if first == HELD => held::main(rest),
         Some((first, command)) if first == "--" => match receive() {
             Ok(request) => front::run(&request, command).1,
             Err(error) => not_run(&format!("no policy could be read: {error}")),

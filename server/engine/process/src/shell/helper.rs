@@ -204,6 +204,7 @@ mod tests {
             network: false,
             writable: Vec::new(),
             readable: Vec::new(),
+            holds: false,
         }
     }
 

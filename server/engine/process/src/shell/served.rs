@@ -56,6 +56,8 @@ pub struct ServedSpec {
     pub writable: Vec<AbsPath>,
     /// Folders it sees there wherever they lie.
     pub readable: Vec<AbsPath>,
+    /// Whether outside the sandbox, too, nothing that it has started outlives it, also what has left its group; on Linux.
+    pub holds: bool,
 }
 
 /// A program that was started.
@@ -106,13 +108,18 @@ pub async fn start(spec: ServedSpec) -> Result<ServedProgram, ServiceEnd> {
         network,
         writable,
         readable,
+        holds,
     } = spec;
     if !directory.as_path().is_dir() {
         return Err(ServiceEnd::NotStarted(format!("the folder {directory} is not there")));
     }
     let found = programs::find(&program).map_err(|error| ServiceEnd::NotFound(error.to_string()))?;
     // The helper of a sandbox ends with this process by itself.
-    let mut command = if sandbox.is_some() { Command::new(found) } else { tied::command(found) };
+    let mut command = match (&sandbox, holds) {
+        (Some(_), _) => Command::new(found),
+        (None, true) => tied::holding(found),
+        (None, false) => tied::command(found),
+    };
     command.args(arguments).current_dir(&directory).env_clear();
     command.envs(environment(std::env::vars_os(), &secrets)).env("PWD", directory.as_path());
     let sandboxed = |error: io::Error| ServiceEnd::NoSandbox(error.to_string());
@@ -236,6 +243,7 @@ mod tests {
             network: false,
             writable: Vec::new(),
             readable: Vec::new(),
+            holds: false,
         }
     }
 

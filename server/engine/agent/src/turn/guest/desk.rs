@@ -353,9 +353,7 @@ impl<'a> Desk<'a> {
         let known = lock(&self.state).bases.get(&target).cloned();
         let known = match known {
             Some(known) => Some(known),
-            None => {
-                workspace.text(&target).await.ok().map(|text| KnownText { text, is_given: false })
-            }
+            None => workspace.text(&target).await.ok().map(|text| KnownText { text, is_given: false }),
         };
         if let Some(mut known) = known {
             let content = content.trim_start_matches('\u{feff}');
@@ -455,8 +453,7 @@ impl GuestDesk for Desk<'_> {
         // Some report an action before they know its arguments, and name them as they ask.
         let input = arguments(&known.action, &known.title);
         let call = ModelToolCall { input: input.clone(), ..known.call.clone() };
-        let tool =
-            Arc::new(OwnAction { action: known.action.clone(), title: known.title.clone(), input });
+        let tool = Arc::new(OwnAction { action: known.action.clone(), title: known.title.clone(), input });
         // A fault here is an error as well, and must not let the guest act.
         match pipeline::judge_guest(self.turn, &call, tool, self.cancel).await {
             Ok(_) => {

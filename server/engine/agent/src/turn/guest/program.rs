@@ -86,6 +86,7 @@ pub(super) async fn ready(
         network,
         writable,
         readable: Vec::new(),
+        holds: true,
     };
     Ok((spec, mode))
 }
