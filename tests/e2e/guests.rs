@@ -3,6 +3,7 @@
 //! Rule: the guest is a real process that speaks the protocol; its answers are read from its own log, and its work from
 //! the disk and the review.
 
+#[cfg(target_os = "linux")]
 mod real;
 
 use std::fs;
@@ -76,6 +77,24 @@ impl House {
     /// The answers to its requests of a method.
     fn answers(&self, method: &str) -> Vec<Value> {
         self.log().into_iter().filter(|entry| entry["method"] == method).collect()
+    }
+
+    /// The processes that the guest has noted: its own, and those that it has started.
+    #[cfg(target_os = "linux")]
+    fn processes(&self) -> Vec<u32> {
+        let ids = self.log().into_iter().filter(|entry| !entry["child"].is_null());
+        let ids = ids.flat_map(|entry| [entry["child"].as_u64(), entry["own"].as_u64()]);
+        ids.map(|id| id.unwrap().try_into().unwrap()).collect()
+    }
+
+    /// Waits until they have ended: killed ones may still be about to end.
+    #[cfg(target_os = "linux")]
+    fn wait_until_nothing_is_left(&self) {
+        let deadline = std::time::Instant::now() + kode_e2e::LIMIT;
+        while let Some(left) = self.processes().into_iter().find(|id| is_running(*id)) {
+            assert!(std::time::Instant::now() < deadline, "process {left} is left");
+            std::thread::yield_now();
+        }
     }
 
     fn open(&self) -> Client {
@@ -312,6 +331,36 @@ fn a_cancelled_guest_is_told_so_and_nothing_of_it_is_left() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_guest_leaves_no_process_behind_however_it_ends() {
+    let wish = json!({ "permit": { "toolCall": { "toolCallId": "1", "title": "Go on", "kind": "other" } } });
+    let steps = json!([{ "spawn": "1000" }, { "leave": "1000" }, wish, { "wait": true }]);
+    for is_crash in [false, true] {
+        let house = House::new(steps.clone());
+        let client = house.open();
+        let session = client.session();
+        let turn = session.prompt("go");
+        session.allow(0);
+        session.wait_permission(1);
+        assert_eq!(house.processes().len(), 4);
+        if is_crash {
+            client.kill();
+        } else {
+            session.call("agent/turn/cancel", json!({}));
+            session.wait_done(&turn);
+        }
+        house.wait_until_nothing_is_left();
+    }
+    for last in [json!({ "say": "Done." }), json!({ "exit": 3 })] {
+        let house = House::new(json!([{ "spawn": "1000" }, { "leave": "1000" }, last]));
+        let client = house.open();
+        accepting(&client).run("go");
+        assert_eq!(house.processes().len(), 4);
+        house.wait_until_nothing_is_left();
+    }
+}
+
 #[test]
 fn a_guest_that_breaks_off_costs_its_call_alone_and_keeps_what_it_has_done() {
     let house = House::new(json!([
@@ -362,7 +411,8 @@ fn a_guest_works_in_the_mode_that_its_file_names() {
     let client = house.open();
     accepting(&client).run("go");
     assert_eq!(house.result(), ("Hello.".to_owned(), false));
-    let modes: Vec<_> = house.log().into_iter().filter_map(|mut entry| Some(entry.get_mut("mode")?.take())).collect();
+    let modes: Vec<_> =
+        house.log().into_iter().filter_map(|mut entry| Some(entry.get_mut("mode")?.take())).collect();
     assert_eq!(modes, ["asking"]);
     let house = House::with(json!({ "steps": [{ "say": "Hello." }] }), "  mode: bold\n");
     let client = house.open();

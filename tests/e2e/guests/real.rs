@@ -146,17 +146,13 @@ impl Agent {
 
     fn edit(self, path: &str, old: &str, new: &str) -> Step {
         match self {
-            Self::OpenCode => {
-                call("edit", json!({ "filePath": path, "oldString": old, "newString": new }))
-            }
+            Self::OpenCode => call("edit", json!({ "filePath": path, "oldString": old, "newString": new })),
             Self::Gemini => call(
                 "replace",
                 json!({ "file_path": path, "instruction": "Change it.", "old_string": old, "new_string": new }),
             ),
             Self::Codex => patch(&format!("*** Update File: {path}\n@@\n-{old}\n+{new}\n")),
-            Self::Claude => {
-                call("Edit", json!({ "file_path": path, "old_string": old, "new_string": new }))
-            }
+            Self::Claude => call("Edit", json!({ "file_path": path, "old_string": old, "new_string": new })),
         }
     }
 
@@ -173,9 +169,7 @@ impl Agent {
     fn command(self, line: &str) -> Step {
         match self {
             Self::OpenCode => call("bash", json!({ "command": line, "description": "Runs it" })),
-            Self::Gemini => {
-                call("run_shell_command", json!({ "command": line, "description": "Runs it" }))
-            }
+            Self::Gemini => call("run_shell_command", json!({ "command": line, "description": "Runs it" })),
             Self::Codex => call("exec_command", json!({ "cmd": line })),
             Self::Claude => call("Bash", json!({ "command": line, "description": "Runs it" })),
         }
@@ -225,7 +219,8 @@ impl Visit {
         agent.prepare(&home, visit.model.base_url());
         fs::create_dir_all(home.join(".kode-ls/agents")).unwrap();
         let runs = agent.runs(&home, visit.model.base_url());
-        let text = format!("---\nname: visitor\ndescription: Visits.\nruns: {runs}\n---\nYou are a guest here.\n");
+        let text =
+            format!("---\nname: visitor\ndescription: Visits.\nruns: {runs}\n---\nYou are a guest here.\n");
         fs::write(home.join(".kode-ls/agents/visitor.md"), text).unwrap();
         visit
     }
@@ -367,7 +362,10 @@ fn works(agent: Agent) {
     let hunks = session.hunks();
     session.resolve(&hunks.iter().collect::<Vec<_>>(), "undo");
     assert_eq!(client.editor.text(&uri), "one\ntwo\ntyped\nthree\n");
-    assert_eq!((project.read("a.txt"), project.read("b.txt")), ("one\ntwo\nthree\n".into(), "uno\ndos\n".into()));
+    assert_eq!(
+        (project.read("a.txt"), project.read("b.txt")),
+        ("one\ntwo\nthree\n".into(), "uno\ndos\n".into())
+    );
     assert!(!project.path("sub/new.txt").exists() && !project.path("c.txt").exists());
 }
 

@@ -10,7 +10,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Lines, StdinLock, Write};
-use std::process::{Command, exit};
+use std::process::{Command, Stdio, exit};
 
 use serde_json::{Value, json};
 
@@ -109,6 +109,14 @@ impl Guest {
             "disk" => fs::write(value[0].as_str().unwrap(), value[1].as_str().unwrap()).unwrap(),
             "spawn" => {
                 let child = Command::new("sleep").arg(text()).spawn().unwrap();
+                self.note(&json!({ "child": child.id(), "own": std::process::id() }));
+            }
+            "leave" => {
+                // In a group of its own, as the shells of many agents are.
+                let mut left = Command::new("sleep");
+                #[cfg(unix)]
+                std::os::unix::process::CommandExt::process_group(&mut left, 0);
+                let child = left.arg(text()).stdin(Stdio::null()).spawn().unwrap();
                 self.note(&json!({ "child": child.id(), "own": std::process::id() }));
             }
             "environment" => {
