@@ -389,6 +389,9 @@ fn obeys(agent: Agent) {
     assert_eq!(names_in(&session.edited_files()), [""; 0]);
     let states: Vec<Value> = calls_of_guest(&session).iter().map(|call| call["state"].clone()).collect();
     assert_eq!(states.iter().filter(|state| **state == "DENIED").count(), prompts.len(), "{states:?}");
+    // A guest that ends its turn then has not ended the turn that it works for.
+    let (result, _) = visit.result();
+    assert!(!result.is_empty());
 }
 
 /// A rule of the user denies the command that the guest asks for, without a question.
