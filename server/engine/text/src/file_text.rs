@@ -142,6 +142,18 @@ impl FileText {
         }
     }
 
+    /// The same file with another text, as if that had been written.
+    ///
+    /// # Errors
+    /// [`EncodeError`] where the encoding of the file has no bytes for it.
+    pub fn rewritten(&self, text: Arc<str>) -> Result<Self, EncodeError> {
+        let hash = match self.source {
+            TextSource::Document(_) => hash(text.as_bytes()),
+            TextSource::Disk => hash(&self.format.encode(&text)?),
+        };
+        Ok(Self { text, hash, ..self.clone() })
+    }
+
     pub(crate) fn of_document(target: Target, document: DocumentSnapshot) -> Self {
         let text: Arc<str> = document.text.to_string().into();
         let hash = hash(text.as_bytes());

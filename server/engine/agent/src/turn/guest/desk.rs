@@ -355,10 +355,10 @@ impl<'a> Desk<'a> {
             Some(known) => Some(known),
             None => workspace.text(&target).await.ok().map(|text| KnownText { text, is_given: false }),
         };
-        if let Some(mut known) = known {
-            let content = content.trim_start_matches('\u{feff}');
-            known.text.text = adopt_line_breaks(&known.text.text, content).as_ref().into();
-            self.keep_base(known);
+        let Some(KnownText { text, is_given }) = known else { return };
+        let content = adopt_line_breaks(&text.text, content.trim_start_matches('\u{feff}'));
+        if let Ok(text) = text.rewritten(content.as_ref().into()) {
+            self.keep_base(KnownText { text, is_given });
         }
     }
 }
