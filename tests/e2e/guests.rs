@@ -442,6 +442,36 @@ fn a_command_that_only_the_title_names_is_denied_by_rules_and_allowed_by_none() 
 }
 
 #[test]
+fn a_change_that_a_guest_asks_for_is_shown_and_its_very_write_is_not_asked_for_again() {
+    let diff = |old: &str, new: &str| {
+        json!({ "permit": { "toolCall": {
+            "toolCallId": new, "title": "Edit", "kind": "edit",
+            "content": [{ "type": "diff", "path": "{{cwd}}/a.txt", "oldText": old, "newText": new }],
+        } } })
+    };
+    let house = House::new(json!([
+        { "read": "{{cwd}}/a.txt" },
+        diff("one\ntwo\nthree\n", "one\nTWO\nthree\n"),
+        { "write": ["{{cwd}}/a.txt", "one\nTWO\nthree\n"] },
+        diff("three", "THREE"),
+        { "write": ["{{cwd}}/a.txt", "one\nTWO\nother\n"] },
+    ]));
+    let client = house.open();
+    let session = client.session();
+    let turn = session.prompt("go");
+    session.allow(0);
+    let shown = |prompt: &Value| prompt["preview"]["unified"].as_str().unwrap_or_default().to_owned();
+    assert!(shown(&session.allow(1)).contains("-two\n+TWO"));
+    assert!(shown(&session.allow(2)).contains("-three\n+THREE"));
+    assert_eq!(house.project.read("a.txt"), "one\nTWO\nthree\n");
+    let other = session.wait_permission(3);
+    assert!(other["tool"] == "Write" && shown(&other).contains("-three\n+other"), "{other:#}");
+    session.respond(&other, json!({ "decision": "deny", "scope": "once" })).unwrap();
+    session.wait_done(&turn);
+    assert_eq!(house.project.read("a.txt"), "one\nTWO\nthree\n");
+}
+
+#[test]
 fn a_guest_that_also_writes_the_file_itself_changes_unsaved_text_once() {
     let wish = |id: &str, path: &str| {
         json!({ "permit": { "toolCall": {

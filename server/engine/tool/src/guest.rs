@@ -111,6 +111,17 @@ pub enum GuestActionState {
     Failed,
 }
 
+/// A change of a file that a guest shows when it asks for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuestEdit {
+    /// The file.
+    pub path: PathBuf,
+    /// The text that is replaced, the whole one or a part; absent for a new file.
+    pub old: Option<String>,
+    /// The text instead.
+    pub new: String,
+}
+
 /// An action that a guest reports, or asks for; what it leaves out is as it was.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GuestAction {
@@ -126,6 +137,8 @@ pub struct GuestAction {
     pub input: Option<Value>,
     /// The files that it concerns.
     pub paths: Vec<PathBuf>,
+    /// The changes of files that it consists of; empty where it does not show them all.
+    pub edits: Vec<GuestEdit>,
     /// The text of its result.
     pub text: Option<String>,
 }

@@ -92,6 +92,8 @@ pub enum CallAction {
     Run(RunFn),
     /// Has these changes applied; the result is written from the applied changes.
     Change(ChangeSet),
+    /// Has these changes shown where the user is asked, and nothing done: another program makes them.
+    Show(ChangeSet),
     /// Has the user asked; the result is written from the answer.
     Ask(Box<QuestionDraft>),
     /// Has the session's mode changed.

@@ -15,7 +15,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use kode_base::call::{ToolError, ToolErrorKind};
-use kode_tool::guest::{GuestAction, GuestActionKind, GuestActionState, GuestAnswer, GuestDesk, GuestReport};
+use kode_tool::guest::{
+    GuestAction, GuestActionKind, GuestActionState, GuestAnswer, GuestDesk, GuestEdit, GuestReport,
+};
 
 use crate::message::failure;
 
@@ -27,6 +29,9 @@ const MAX_INPUT: usize = 64 << 10;
 
 /// The most characters of a title.
 const MAX_TITLE: usize = 500;
+
+/// The most bytes of the changes of files that an action shows; of larger ones none is shown.
+const MAX_EDITS: usize = 1 << 20;
 
 /// The most files of an action.
 const MAX_PATHS: usize = 100;
@@ -140,10 +145,14 @@ fn text(block: ContentBlock) -> Option<String> {
 fn action(update: ToolCallUpdate) -> GuestAction {
     let ToolCallUpdate { tool_call_id, fields, .. } = update;
     let mut paths = Vec::new();
+    let mut edits = Vec::new();
     let mut said = String::new();
     for content in fields.content.unwrap_or_default() {
         match content {
-            ToolCallContent::Diff(diff) => paths.push(diff.path),
+            ToolCallContent::Diff(diff) => {
+                paths.push(diff.path.clone());
+                edits.push(GuestEdit { path: diff.path, old: diff.old_text, new: diff.new_text });
+            }
             ToolCallContent::Content(content) => {
                 if let ContentBlock::Text(text) = content.content {
                     said.push_str(&text.text);
@@ -153,6 +162,11 @@ fn action(update: ToolCallUpdate) -> GuestAction {
         }
     }
     paths.extend(fields.locations.unwrap_or_default().into_iter().map(|location| location.path));
+    let size: usize =
+        edits.iter().map(|edit| edit.new.len() + edit.old.as_ref().map_or(0, String::len)).sum();
+    if size > MAX_EDITS {
+        edits.clear();
+    }
     paths.sort();
     paths.dedup();
     paths.truncate(MAX_PATHS);
@@ -163,6 +177,7 @@ fn action(update: ToolCallUpdate) -> GuestAction {
         state: fields.status.and_then(state),
         input: fields.raw_input.filter(|input| input.to_string().len() <= MAX_INPUT),
         paths,
+        edits,
         text: (!said.is_empty()).then(|| cut(said)),
     }
 }
@@ -298,6 +313,11 @@ mod tests {
         assert_eq!(action.input, None);
         assert!(action.text.unwrap().len() <= MAX_RESULT + '…'.len_utf8());
         assert_eq!(action.paths, [std::path::PathBuf::from("/w/a"), "/w/b".into()]);
+        assert_eq!(action.edits, [GuestEdit { path: "/w/a".into(), old: None, new: "x".to_owned() }]);
+        let long = json!({
+            "toolCallId": "1", "content": [{ "type": "diff", "path": "/w/a", "newText": "x".repeat(MAX_EDITS + 1) }],
+        });
+        assert_eq!(super::action(serde_json::from_value(long).unwrap()).edits, []);
         let (kind, state) = (GuestActionKind::Edit, GuestActionState::Completed);
         assert_eq!((action.kind, action.state), (Some(kind), Some(state)));
     }

@@ -400,6 +400,7 @@ impl<'a> LookUp<'a> {
         match plan.action {
             CallAction::Run(run) => run(context).await,
             CallAction::Change(_)
+            | CallAction::Show(_)
             | CallAction::Ask(_)
             | CallAction::SetMode(_)
             | CallAction::SetTodos(_)

@@ -176,7 +176,7 @@ fn covering(
 
 fn preview(workspace: &Workspace, plan: &CallPlan, sandboxed: bool) -> Preview {
     match (&plan.action, plan.touches.as_slice()) {
-        (CallAction::Change(change), _) => Preview::Diff {
+        (CallAction::Change(change) | CallAction::Show(change), _) => Preview::Diff {
             paths: {
                 let removed = change.removals.iter().map(|removal| &removal.target);
                 let targets = change.files.iter().map(|file| &file.target).chain(removed);

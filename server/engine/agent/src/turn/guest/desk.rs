@@ -47,6 +47,9 @@ const MAX_ACTIONS: usize = 2_000;
 /// The shortest time between two records of a message that grows.
 const GROWTH_INTERVAL: Duration = Duration::from_millis(50);
 
+/// The one who allows a write that the guest had asked for with the very text.
+const BY_REQUEST: &str = "the answer to the guest's request";
+
 /// The mark of what a guest did itself.
 const NOT_OURS: &str = "Done by the guest itself: not ours, cannot be undone";
 
@@ -65,8 +68,21 @@ struct DeskState {
     actions: HashMap<String, KnownAction>,
     /// The texts that the guest knows.
     bases: HashMap<Target, KnownText>,
+    /// The texts that the user, or a rule, has allowed it to give files when it asked; each for one write.
+    allowed: HashMap<Target, String>,
     /// The files that it has changed itself.
     around: BTreeSet<Target>,
+}
+
+impl DeskState {
+    /// Notes the texts that the guest may give files.
+    fn allow(&mut self, texts: Vec<(Target, String)>) {
+        let size: usize = self.allowed.values().map(String::len).sum();
+        if size + texts.iter().map(|(_, text)| text.len()).sum::<usize>() > MAX_BASES {
+            self.allowed.clear();
+        }
+        self.allowed.extend(texts);
+    }
 }
 
 /// A text that the guest takes for that of a file.
@@ -428,11 +444,14 @@ impl GuestDesk for Desk<'_> {
     async fn write(&self, path: PathBuf, content: String) -> Result<(), ToolError> {
         let path = Self::path(path)?;
         let input = json!({ "file_path": path, "content": content });
-        let call = {
+        let mut call = {
             let mut state = lock(&self.state);
             self.end_message(&mut state);
             self.begin("Write", Some(ToolKind::Write), input, "Write")
         };
+        let target = self.turn.conversation.workspace().resolve(&path).ok();
+        let allowed = target.and_then(|target| lock(&self.state).allowed.remove(&target));
+        call.spared_by = allowed.filter(|allowed| *allowed == content).map(|_| BY_REQUEST.to_owned());
         let tool = erased(GuestWrite { base: self.base(&path) });
         let started = Instant::now();
         let mut result = pipeline::judge_guest(self.turn, &call, tool, self.cancel).await;
@@ -448,15 +467,20 @@ impl GuestDesk for Desk<'_> {
         Ok(())
     }
 
-    async fn permit(&self, action: GuestAction) -> GuestAnswer {
+    async fn permit(&self, mut action: GuestAction) -> GuestAnswer {
+        let edits = std::mem::take(&mut action.edits);
         let Some(known) = self.known(action) else { return GuestAnswer::Denied };
         // Some report an action before they know its arguments, and name them as they ask.
         let input = arguments(&known.action, &known.title);
         let call = ModelToolCall { input: input.clone(), ..known.call.clone() };
-        let tool = Arc::new(OwnAction { action: known.action.clone(), title: known.title.clone(), input });
+        let action = GuestAction { edits, ..known.action.clone() };
+        let shown = Arc::default();
+        let tool =
+            Arc::new(OwnAction { action, shown: Arc::clone(&shown), title: known.title.clone(), input });
         // A fault here is an error as well, and must not let the guest act.
         match pipeline::judge_guest(self.turn, &call, tool, self.cancel).await {
             Ok(_) => {
+                lock(&self.state).allow(std::mem::take(&mut lock(&shown)));
                 if known.action.kind.is_some_and(GuestActionKind::names_its_files) {
                     self.keep_saved(&known.action).await;
                 }
@@ -479,7 +503,9 @@ impl GuestDesk for Desk<'_> {
         match report {
             GuestReport::Text(text) => self.say(&text, false),
             GuestReport::Thought(text) => self.say(&text, true),
-            GuestReport::Action(action) => {
+            GuestReport::Action(mut action) => {
+                // They matter where it asks.
+                action.edits.clear();
                 let known = self.known(action)?;
                 match known.action.state {
                     Some(GuestActionState::Completed | GuestActionState::Failed)

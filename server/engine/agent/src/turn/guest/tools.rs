@@ -15,13 +15,14 @@ use url::Url;
 
 use crate::core::lock;
 use kode_base::call::{CommandLanguage, ToolError, ToolErrorKind, ToolKind, Touch};
+use kode_base::paths::Target;
 use kode_text::edit::diff::line_changes;
 use kode_text::edit::matching::adopt_line_breaks;
 use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
 use kode_text::file_text::FileText;
 use kode_text::workspace::write::missing_parents;
 use kode_text::workspace::{OpenText, ReadError, Workspace};
-use kode_tool::guest::{GuestAction, GuestActionKind};
+use kode_tool::guest::{GuestAction, GuestActionKind, GuestEdit};
 use kode_tool::names::{GUEST, READ};
 use kode_tool::{CallAction, CallContext, CallPlan, ErasedTool, OfferContext, Tool, ToolFacts, ToolOutput};
 
@@ -53,6 +54,8 @@ pub(super) struct GuestWrite {
 /// Something that a guest does itself.
 pub(super) struct OwnAction {
     pub(super) action: GuestAction,
+    /// The texts of files as the shown changes would leave them.
+    pub(super) shown: Arc<Mutex<Vec<(Target, String)>>>,
     pub(super) title: String,
     /// Its arguments in the transcript.
     pub(super) input: Value,
@@ -208,8 +211,84 @@ impl ErasedTool for OwnAction {
             return Err(ToolError::new(ToolErrorKind::InvalidInput, message, hint));
         }
         let touches = touches(&self.action, &self.title, &context.workspace);
-        let work = |_| async { Ok(ToolOutput::default()) }.boxed();
-        Ok(CallPlan { title: self.title.clone(), touches, action: CallAction::Run(Box::new(work)) })
+        let drawn = match self.action.kind {
+            Some(GuestActionKind::Edit) => drawn(&self.action.edits, &context.workspace).await,
+            _ => None,
+        };
+        let action = match drawn {
+            Some(files) => {
+                *lock(&self.shown) =
+                    files.iter().map(|file| (file.target.clone(), file.new.clone())).collect();
+                let files = files.into_iter().map(DrawnFile::change).collect();
+                let (label, author) = (self.title.clone(), Author::Agent);
+                let summary = label.clone();
+                CallAction::Show(ChangeSet { label, summary, files, removals: Vec::new(), author })
+            }
+            None => CallAction::Run(Box::new(|_| async { Ok(ToolOutput::default()) }.boxed())),
+        };
+        Ok(CallPlan { title: self.title.clone(), touches, action })
+    }
+}
+
+/// A file before and after changes that a guest shows.
+struct DrawnFile {
+    target: Target,
+    /// The text before; `None` for a new file.
+    base: Option<FileText>,
+    new: String,
+}
+
+impl DrawnFile {
+    fn change(self) -> FileChange {
+        let edits = match &self.base {
+            None => vec![TextEdit { range: 0..0, new_text: self.new }],
+            Some(base) => line_changes(&base.text, &self.new),
+        };
+        FileChange { target: self.target, base: self.base, edits }
+    }
+}
+
+/// The files that a guest shows changes of; `None` where a change is of another text than the user's and the saved one.
+async fn drawn(edits: &[GuestEdit], workspace: &Workspace) -> Option<Vec<DrawnFile>> {
+    let mut files: Vec<DrawnFile> = Vec::new();
+    for edit in edits {
+        let target = workspace.resolve(edit.path.to_str()?).ok()?;
+        let old = edit.old.as_deref().unwrap_or_default();
+        if let Some(file) = files.iter_mut().find(|file| file.target == target) {
+            file.new = replaced(&file.new, old, &edit.new)?;
+            continue;
+        }
+        let base = match workspace.text(&target).await {
+            Ok(text) => Some(text),
+            Err(ReadError::NotFound { .. }) => None,
+            Err(_) => return None,
+        };
+        let file = match base {
+            None if old.is_empty() => DrawnFile { target, base: None, new: edit.new.clone() },
+            None => return None,
+            Some(base) => match replaced(&base.text, old, &edit.new) {
+                Some(new) => DrawnFile { target, base: Some(base), new },
+                None => {
+                    let base = workspace.saved_file(&target).await?;
+                    let new = replaced(&base.text, old, &edit.new)?;
+                    DrawnFile { target, base: Some(base), new }
+                }
+            },
+        };
+        files.push(file);
+    }
+    (!files.is_empty()).then_some(files)
+}
+
+/// A text with a part replaced, which is all of it, or in it once; without a part, all of it.
+fn replaced(text: &str, old: &str, new: &str) -> Option<String> {
+    if old.is_empty() || text == old {
+        return Some(new.to_owned());
+    }
+    let mut places = text.match_indices(old);
+    match (places.next(), places.next()) {
+        (Some((at, _)), None) => Some([&text[..at], new, &text[at + old.len()..]].concat()),
+        _ => None,
     }
 }
 
@@ -311,7 +390,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use kode_base::paths::{AbsPath, Target};
+    use kode_base::paths::AbsPath;
     use kode_text::host::NoEditor;
 
     fn of(kind: GuestActionKind, input: Value, paths: &[&str]) -> Vec<Touch> {
@@ -320,6 +399,19 @@ mod tests {
         let paths = paths.iter().map(PathBuf::from).collect();
         let action = GuestAction { kind: Some(kind), input: Some(input), paths, ..GuestAction::default() };
         touches(&action, "Do it", &workspace)
+    }
+
+    #[test]
+    fn a_part_of_a_text_is_replaced_where_its_place_is_known() {
+        for (text, old, new, expected) in [
+            ("a b", "", "c", Some("c")),
+            ("a b", "a b", "c", Some("c")),
+            ("a b", "b", "c", Some("a c")),
+            ("a a", "a", "c", None),
+            ("a b", "d", "c", None),
+        ] {
+            assert_eq!(replaced(text, old, new).as_deref(), expected, "{text} {old}");
+        }
     }
 
     #[test]

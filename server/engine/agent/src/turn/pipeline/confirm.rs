@@ -196,6 +196,7 @@ impl Pipeline<'_> {
                 self.services().edits.propose(change, &self.change(Some(&id))).await
             }
             CallAction::Run(_)
+            | CallAction::Show(_)
             | CallAction::Ask(_)
             | CallAction::SetMode(_)
             | CallAction::SetTodos(_)

@@ -85,6 +85,7 @@ impl Pipeline<'_> {
             }
             CallAction::Run(_)
             | CallAction::Change(_)
+            | CallAction::Show(_)
             | CallAction::Ask(_)
             | CallAction::SetMode(_)
             | CallAction::SetTodos(_) => (Some(action), None),
@@ -135,6 +136,7 @@ impl Pipeline<'_> {
                 self.services().core.sync().await;
                 result
             }
+            CallAction::Show(_) => Ok(ToolOutput::default()),
             CallAction::Run(work) => self.work(work, context, tool.timeout()).await,
             CallAction::Ask(draft) => {
                 drop(slot);
