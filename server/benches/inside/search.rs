@@ -160,6 +160,7 @@ impl Tree {
             match plan.action {
                 CallAction::Run(run) => run(self.context.clone()).await.expect("the search works"),
                 CallAction::Change(_)
+                | CallAction::Show(_)
                 | CallAction::Delegate(_)
                 | CallAction::Ask(_)
                 | CallAction::SetMode(_)

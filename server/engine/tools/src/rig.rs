@@ -75,7 +75,8 @@ impl ToolRig {
                 }
                 Ok(report(&summary, &applied, &removals, &context.workspace))
             }
-            CallAction::Ask(_)
+            CallAction::Show(_)
+            | CallAction::Ask(_)
             | CallAction::SetMode(_)
             | CallAction::SetTodos(_)
             | CallAction::Team(_)
@@ -91,6 +92,7 @@ impl ToolRig {
         match self.tools.find(tool).unwrap().plan(input, &self.context).await.unwrap().action {
             CallAction::Change(change) => change,
             CallAction::Run(_)
+            | CallAction::Show(_)
             | CallAction::Ask(_)
             | CallAction::SetMode(_)
             | CallAction::SetTodos(_)

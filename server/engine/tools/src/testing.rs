@@ -145,7 +145,8 @@ impl Fixture {
         match plan.action {
             CallAction::Run(run) => run(context).await,
             CallAction::Change(_) => panic!("the tool makes a change set"),
-            CallAction::Ask(_)
+            CallAction::Show(_)
+            | CallAction::Ask(_)
             | CallAction::SetMode(_)
             | CallAction::SetTodos(_)
             | CallAction::Team(_)
