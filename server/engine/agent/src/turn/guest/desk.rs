@@ -67,7 +67,7 @@ struct DeskState {
     message: Option<GuestMessage>,
     actions: HashMap<String, KnownAction>,
     /// The texts that the guest knows.
-    bases: HashMap<Target, KnownText>,
+    bases: HashMap<Target, GuestText>,
     /// The texts that the user, or a rule, has allowed it to give files when it asked; each for one write.
     allowed: HashMap<Target, String>,
     /// The files that it has changed itself.
@@ -87,7 +87,7 @@ impl DeskState {
 
 /// A text that the guest takes for that of a file.
 #[derive(Clone)]
-struct KnownText {
+struct GuestText {
     text: FileText,
     /// Whether it asks here for the text. If not it looks at the disk.
     is_given: bool,
@@ -338,7 +338,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Keeps the text that the guest takes for that of a file.
-    fn keep_base(&self, known: KnownText) {
+    fn keep_base(&self, known: GuestText) {
         let mut state = lock(&self.state);
         let size: usize = state.bases.values().map(|known| known.text.text.len()).sum();
         if size + known.text.text.len() > MAX_BASES {
@@ -357,7 +357,7 @@ impl<'a> Desk<'a> {
                 continue;
             }
             if let Some(text) = workspace.saved_file(&target).await {
-                self.keep_base(KnownText { text, is_given: false });
+                self.keep_base(GuestText { text, is_given: false });
             }
         }
     }
@@ -369,12 +369,12 @@ impl<'a> Desk<'a> {
         let known = lock(&self.state).bases.get(&target).cloned();
         let known = match known {
             Some(known) => Some(known),
-            None => workspace.text(&target).await.ok().map(|text| KnownText { text, is_given: false }),
+            None => workspace.text(&target).await.ok().map(|text| GuestText { text, is_given: false }),
         };
-        let Some(KnownText { text, is_given }) = known else { return };
+        let Some(GuestText { text, is_given }) = known else { return };
         let content = adopt_line_breaks(&text.text, content.trim_start_matches('\u{feff}'));
         if let Ok(text) = text.rewritten(content.as_ref().into()) {
-            self.keep_base(KnownText { text, is_given });
+            self.keep_base(GuestText { text, is_given });
         }
     }
 }
@@ -437,7 +437,7 @@ impl GuestDesk for Desk<'_> {
             return Err(ToolError::new(ToolErrorKind::Failed, message, "Continue without it."));
         };
         let answer = lines(&text.text, line, limit);
-        self.keep_base(KnownText { text, is_given: true });
+        self.keep_base(GuestText { text, is_given: true });
         Ok(answer)
     }
 
