@@ -218,11 +218,15 @@ impl Visit {
         let home = visit.home();
         agent.prepare(&home, visit.model.base_url());
         fs::create_dir_all(home.join(".kode-ls/agents")).unwrap();
-        let runs = agent.runs(&home, visit.model.base_url());
-        let text =
-            format!("---\nname: visitor\ndescription: Visits.\nruns: {runs}\n---\nYou are a guest here.\n");
-        fs::write(home.join(".kode-ls/agents/visitor.md"), text).unwrap();
+        visit.describe(&agent.runs(&home, visit.model.base_url()));
         visit
+    }
+
+    /// Writes the agent's file.
+    fn describe(&self, runs: &Value) {
+        let head = format!("name: visitor\ndescription: Visits.\nruns: {runs}");
+        let text = format!("---\n{head}\n---\nYou are a guest here.\n");
+        fs::write(self.home().join(".kode-ls/agents/visitor.md"), text).unwrap();
     }
 
     /// The guest runs a command that writes its process into `pipe` and does not end.
@@ -445,6 +449,32 @@ fn opencode_writes_files_itself_and_reports_them_and_all_are_in_the_review() {
 #[test]
 fn gemini_reads_and_writes_files_through_kode_ls() {
     works(Agent::Gemini);
+}
+
+#[test]
+fn gemini_in_the_sandbox_changes_the_workspace_through_kode_ls_alone() {
+    let agent = Agent::Gemini;
+    let visit = Visit::new(agent, |path| {
+        vec![
+            agent.command("echo shell > c.txt"),
+            agent.edit(&path("b.txt"), "dos", "DOS"),
+            agent.create(&path("sub/new.txt"), "made"),
+            say("All of it is done."),
+        ]
+    });
+    let mut runs = agent.runs(&visit.home(), visit.model.base_url());
+    runs["sandbox"] = json!(true);
+    runs["writable"] = json!([visit.home().join(".gemini")]);
+    visit.describe(&runs);
+    let client = visit.open();
+    let session = client.session_with(json!({ "mode": "bypassPermissions" }));
+    session.run("go");
+    let (result, is_error) = visit.result();
+    assert!(!is_error && result == "All of it is done.", "{result}\n{}", visit.told());
+    assert_eq!(names_in(&session.edited_files()), ["b.txt", "sub/new.txt"]);
+    assert_eq!(visit.project.read("b.txt"), "uno\nDOS\n");
+    assert_eq!(visit.project.read("sub/new.txt"), "made\n");
+    assert!(!visit.project.path("c.txt").exists());
 }
 
 #[test]
