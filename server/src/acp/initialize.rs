@@ -16,6 +16,9 @@ pub(super) const MODELS: &str = "models";
 /// The authentication in a terminal: `kode-ls setup`.
 pub(super) const SETUP: &str = "setup";
 
+/// Clients that show one answer of a kind, and give the last of those that were offered.
+const ONE_ANSWER_OF_A_KIND: [&str; 2] = ["codecompanion", "codecompanion.nvim"];
+
 /// The client as it described itself.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AcpClient {
@@ -36,6 +39,16 @@ impl AcpClient {
     /// The name for reports to other clients.
     pub(super) fn label(&self) -> &str {
         self.title.as_deref().or(self.name.as_deref()).unwrap_or("the client")
+    }
+
+    /// Its name as lists of clients have it. Avante, for one, has none.
+    pub(super) fn plain_name(&self) -> Option<String> {
+        self.name.as_deref().map(str::to_lowercase)
+    }
+
+    /// Whether it shows all answers of a permission request. A client without a name may not.
+    pub(super) fn has_all_answers(&self) -> bool {
+        self.plain_name().is_some_and(|name| !ONE_ANSWER_OF_A_KIND.contains(&name.as_str()))
     }
 
     /// Whether it shows notices.

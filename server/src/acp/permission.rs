@@ -17,6 +17,7 @@ use kode_engine::base::ids::PermissionId;
 use kode_engine::permission::{PermissionPrompt, Preview, PromptAnswer, Scope};
 
 use super::diff::diffs;
+use super::initialize::AcpClient;
 use super::session::AcpSession;
 use super::tool_call::{self, SessionPlaces};
 use super::updates::meta;
@@ -78,7 +79,7 @@ fn request(session: &AcpSession, prompt: &PermissionPrompt) -> RequestPermission
     });
     let id = SessionId::new(session.id.as_str());
     let call = ToolCallUpdate::new(tool_call::id(&prompt.item), fields);
-    RequestPermissionRequest::new(id, call, options(prompt, session.client.has_forms())).meta(meta(kode))
+    RequestPermissionRequest::new(id, call, options(prompt, &session.client)).meta(meta(kode))
 }
 
 /// The command itself, or the title of the call.
@@ -112,8 +113,8 @@ fn content(prompt: &PermissionPrompt, places: &SessionPlaces) -> Vec<ToolCallCon
 }
 
 /// The answers: those that allow from the narrowest on, and then those that deny. Clients that show one answer of a kind get
-/// the narrowest.
-fn options(prompt: &PermissionPrompt, has_forms: bool) -> Vec<PermissionOption> {
+/// the narrowest of each, because their users do not see which one they give.
+fn options(prompt: &PermissionPrompt, client: &AcpClient) -> Vec<PermissionOption> {
     let choices = choices(prompt);
     let option = |choice: &Choice| {
         let kind = match (choice.allow, choice.scope, choice.mode) {
@@ -126,12 +127,20 @@ fn options(prompt: &PermissionPrompt, has_forms: bool) -> Vec<PermissionOption> 
     let allowing = choices.iter().filter(|choice| choice.allow);
     let denying = choices.iter().filter(|choice| !choice.allow);
     let mut options: Vec<_> = allowing.chain(denying).map(option).collect();
-    if has_forms {
+    if client.has_forms() {
         options.push(PermissionOption::new(
             REJECT_BECAUSE,
             "Deny with a reason",
             PermissionOptionKind::RejectOnce,
         ));
+    }
+    if !client.has_all_answers() {
+        let mut seen = Vec::new();
+        options.retain(|option| {
+            let is_first = !seen.contains(&option.kind);
+            seen.push(option.kind);
+            is_first
+        });
     }
     options
 }
@@ -230,11 +239,17 @@ mod tests {
         }
     }
 
+    fn client(name: Option<&str>, capabilities: serde_json::Value) -> AcpClient {
+        let capabilities = serde_json::from_value(capabilities).unwrap();
+        AcpClient { name: name.map(str::to_owned), title: None, capabilities }
+    }
+
     #[test]
     fn lasting_answers_name_their_rule_and_the_narrowest_comes_first() {
         let command = Preview::Command { command: "ls\u{202e}".into(), cwd: "/w".into(), sandboxed: true };
         let prompt = prompt(command);
-        let shown: Vec<_> = options(&prompt, true)
+        let forms = json!({ "elicitation": { "form": {} } });
+        let shown: Vec<_> = options(&prompt, &client(Some("zed"), forms))
             .iter()
             .map(|option| {
                 let value = serde_json::to_value(option).unwrap();
@@ -256,6 +271,16 @@ mod tests {
             ]
         );
         assert_eq!(title(&prompt), "ls\\u{202e}");
+    }
+
+    #[test]
+    fn a_client_that_shows_one_answer_of_a_kind_gets_the_narrowest() {
+        let prompt = prompt(Preview::Command { command: "ls".into(), cwd: "/w".into(), sandboxed: true });
+        for name in [Some("CodeCompanion.nvim"), None] {
+            let offered = options(&prompt, &client(name, json!({})));
+            let ids: Vec<_> = offered.iter().map(|option| &*option.option_id.0).collect();
+            assert_eq!(ids, ["allow", "allow-session", "reject"], "{name:?}");
+        }
     }
 
     #[test]

@@ -50,6 +50,20 @@ fn an_edit_is_asked_for_with_its_diff_and_an_always_is_kept() {
 }
 
 #[test]
+fn a_client_that_shows_one_answer_of_a_kind_is_offered_the_narrowest_of_each() {
+    let project = project();
+    let client = project.acp_as(&[]);
+    client.initialize_as("CodeCompanion.nvim", json!({}));
+    let session = client.new_session();
+    let id = client.send_prompt(&session, "edit");
+    let request = client.wait_request("session/request_permission", 0);
+    assert_eq!(option_ids(&request), ["allow", "allow-session", "reject"]);
+    client.select(&request, "allow-session");
+    client.await_answer(id).unwrap();
+    assert_eq!(project.read("a.txt"), "one\nTWO\n");
+}
+
+#[test]
 fn a_rule_for_the_project_is_kept_for_the_next_process() {
     let project = project();
     let (client, session) = opened(&project);
