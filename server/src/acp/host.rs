@@ -54,9 +54,9 @@ const MAX_REFRESHED: usize = 64;
 /// The bytes of a file that are searched for a sign that it is no text.
 const SNIFFED: usize = 8 << 10;
 
-/// Clients whose files are those of the disk, whatever they announce. CodeCompanion reads from the disk and overwrites the
-/// buffer; avante writes to the disk and fails on a buffer with unsaved changes.
-const DISK_CLIENTS: [&str; 3] = ["codecompanion", "codecompanion.nvim", "avante"];
+/// Clients whose files are those of the disk, whatever they announce: CodeCompanion reads from the disk and overwrites the
+/// buffer.
+const DISK_CLIENTS: [&str; 2] = ["codecompanion", "codecompanion.nvim"];
 
 /// Clients that load changed files into their buffers again, whatever is in them.
 const RELOADING_CLIENTS: [&str; 2] = ["agentic", "agentic.nvim"];
@@ -73,15 +73,15 @@ pub(super) enum FileReach {
 }
 
 impl FileReach {
-    /// The reach of a client.
+    /// The reach of a client. One without a name is not trusted: avante, which has none, writes to the disk and gives no
+    /// answer where the buffer has unsaved text.
     pub(super) fn of(client: &AcpClient) -> Self {
-        let name = client.name.as_deref().unwrap_or_default().to_lowercase();
         let fs = &client.capabilities.fs;
-        match (fs.read_text_file, fs.write_text_file) {
-            _ if DISK_CLIENTS.contains(&name.as_str()) => Self::Disk,
-            (true, true) => Self::Write,
-            (true, false) => Self::Read,
-            (false, _) => Self::Disk,
+        match (client.plain_name(), fs.read_text_file, fs.write_text_file) {
+            (None, ..) | (_, false, _) => Self::Disk,
+            (Some(name), ..) if DISK_CLIENTS.contains(&name.as_str()) => Self::Disk,
+            (_, true, true) => Self::Write,
+            (_, true, false) => Self::Read,
         }
     }
 }
@@ -125,8 +125,8 @@ struct ShownFile {
 impl AcpHost {
     pub(super) fn new(peer: &Arc<RpcPeer>, client: &AcpClient) -> Arc<Self> {
         let reach = FileReach::of(client);
-        let name = client.name.as_deref().unwrap_or_default().to_lowercase();
-        let loses = [&DISK_CLIENTS[..], &RELOADING_CLIENTS].concat().contains(&name.as_str());
+        let mut loses = DISK_CLIENTS.iter().chain(&RELOADING_CLIENTS);
+        let loses = client.plain_name().is_none_or(|name| loses.any(|other| *other == name));
         Arc::new(Self {
             peer: Arc::clone(peer),
             reach,
@@ -481,25 +481,26 @@ mod tests {
 
     use super::*;
 
-    fn client(name: &str, read: bool, write: bool) -> AcpClient {
+    fn client(name: Option<&str>, read: bool, write: bool) -> AcpClient {
         let capabilities = json!({ "fs": { "readTextFile": read, "writeTextFile": write } });
         AcpClient {
-            name: Some(name.to_owned()),
+            name: name.map(str::to_owned),
             title: None,
             capabilities: serde_json::from_value(capabilities).unwrap(),
         }
     }
 
     #[test]
-    fn a_client_that_shows_the_disk_is_not_asked_for_files() {
+    fn files_are_reached_as_far_as_a_client_keeps_unsaved_text() {
         for (name, read, write, expected) in [
-            ("zed", true, true, FileReach::Write),
-            ("agent-shell", true, false, FileReach::Read),
-            ("agentic.nvim", false, false, FileReach::Disk),
-            ("CodeCompanion.nvim", true, true, FileReach::Disk),
-            ("x", false, true, FileReach::Disk),
+            (Some("zed"), true, true, FileReach::Write),
+            (Some("agent-shell"), true, false, FileReach::Read),
+            (Some("agentic.nvim"), false, false, FileReach::Disk),
+            (Some("CodeCompanion.nvim"), true, true, FileReach::Disk),
+            (Some("x"), false, true, FileReach::Disk),
+            (None, true, true, FileReach::Disk),
         ] {
-            assert_eq!(FileReach::of(&client(name, read, write)), expected, "{name}");
+            assert_eq!(FileReach::of(&client(name, read, write)), expected, "{name:?}");
         }
     }
 

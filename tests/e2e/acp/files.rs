@@ -165,20 +165,26 @@ fn files_outside_the_project_are_those_of_the_disk() {
 
 #[test]
 fn a_client_that_would_overwrite_unsaved_text_is_not_asked() {
-    let project = project();
-    let client = project.acp_as(&[]);
-    client.initialize_as("CodeCompanion.nvim", offers_files());
-    for method in ["fs/read_text_file", "fs/write_text_file"] {
-        client.on_request(method, |_, request| panic!("cc is asked: {request}"));
+    for name in [Some("CodeCompanion.nvim"), None] {
+        let project = project();
+        let client = project.acp_as(&[]);
+        let params = json!({
+            "protocolVersion": 1, "clientCapabilities": offers_files(),
+            "clientInfo": name.map(|name| json!({ "name": name, "version": "1.0" })),
+        });
+        client.call("initialize", params);
+        for method in ["fs/read_text_file", "fs/write_text_file"] {
+            client.on_request(method, |_, request| panic!("the client is asked: {request}"));
+        }
+        let session = client.new_session();
+        client.set_mode(&session, "acceptEdits");
+        let updates = client.run(&session, "edit");
+        let said = text_of(&updates, "agent_message_chunk");
+        assert!(said.contains("does not show unsaved text") && said.ends_with("Edited."), "{said}");
+        assert_eq!(project.read("a.txt"), "one\nTWO\n");
+        let again = text_of(&client.run(&session, "hello"), "agent_message_chunk");
+        assert_eq!(again, "Hello to you.", "one warning is enough");
     }
-    let session = client.new_session();
-    client.set_mode(&session, "acceptEdits");
-    let updates = client.run(&session, "edit");
-    let said = text_of(&updates, "agent_message_chunk");
-    assert!(said.contains("does not show unsaved text") && said.ends_with("Edited."), "{said}");
-    assert_eq!(project.read("a.txt"), "one\nTWO\n");
-    let again = text_of(&client.run(&session, "hello"), "agent_message_chunk");
-    assert_eq!(again, "Hello to you.", "one warning is enough");
 }
 
 #[test]
