@@ -1,7 +1,8 @@
 //! The content blocks of a prompt as a prompt of the engine.
 //!
 //! Rule: text is the prompt; a link to a file is a mention beside it, and embedded text goes with the prompt under its address.
-//! A block that cannot be read is refused with its number and its type.
+//! What a client adds to a command of the user is no argument of it. A block that cannot be read is refused with its number
+//! and its type.
 
 use agent_client_protocol_schema::v1::{
     ContentBlock, EmbeddedResourceResource, Error, ResourceLink, TextResourceContents,
@@ -31,6 +32,8 @@ pub(super) fn prompt(blocks: Vec<ContentBlock>) -> Result<Prompt, Error> {
 #[derive(Default)]
 struct BlockReader {
     text: String,
+    /// Whether the block before was a text.
+    is_after_text: bool,
     parts: Vec<PromptPart>,
     images: usize,
     image_bytes: u64,
@@ -38,8 +41,14 @@ struct BlockReader {
 
 impl BlockReader {
     fn block(&mut self, at: usize, block: ContentBlock) -> Result<(), Error> {
+        let is_after_text =
+            std::mem::replace(&mut self.is_after_text, matches!(block, ContentBlock::Text(_)));
         match block {
-            ContentBlock::Text(text) => self.text.push_str(&text.text),
+            ContentBlock::Text(text) if is_after_text && self.is_whole_command() => {
+                self.parts.push(PromptPart::Pasted { text: text.text });
+            }
+            ContentBlock::Text(text) if is_after_text => self.paragraph(&text.text),
+            ContentBlock::Text(text) => self.add(&text.text),
             ContentBlock::Image(image) => self.image(at, &image.mime_type, &image.data)?,
             ContentBlock::ResourceLink(link) => self.link(&link),
             ContentBlock::Resource(embedded) => match embedded.resource {
@@ -76,14 +85,44 @@ impl BlockReader {
         Ok(())
     }
 
+    /// Whether the text so far is a command that nothing more is to be an argument of.
+    fn is_whole_command(&self) -> bool {
+        self.text.starts_with('/') && !self.text.ends_with(char::is_whitespace)
+    }
+
+    /// Adds a text that follows a text.
+    fn paragraph(&mut self, text: &str) {
+        if !self.text.ends_with('\n') && !text.starts_with('\n') {
+            self.text.push('\n');
+        }
+        self.text.push_str(text);
+    }
+
+    /// Adds to the text, behind a blank where two words would become one.
+    fn add(&mut self, text: &str) {
+        let ends_word = |before: char| before.is_alphanumeric() || before == '>';
+        let begins_word = |after: char| after.is_alphanumeric() || after == '<';
+        if self.text.ends_with(ends_word) && text.starts_with(begins_word) {
+            self.text.push(' ');
+        }
+        self.text.push_str(text);
+    }
+
+    /// Adds the name of what is beside the text.
+    fn name(&mut self, name: &str) {
+        if !self.is_whole_command() {
+            self.add(name);
+        }
+    }
+
     /// Adds a link: a file of this machine is attached, and any other address is named in the text.
     fn link(&mut self, link: &ResourceLink) {
         match file(&link.uri) {
             Some((path, lines)) => {
-                self.text.push_str(&link.name);
+                self.name(&link.name);
                 self.parts.push(PromptPart::Mention { target: Target::File(path), lines });
             }
-            None => self.text.push_str(&link.uri),
+            None => self.add(&link.uri),
         }
     }
 
@@ -92,7 +131,7 @@ impl BlockReader {
             Some((path, _)) => path.file_name(),
             None => resource.uri.clone(),
         };
-        self.text.push_str(&shown);
+        self.name(&shown);
         self.parts.push(PromptPart::Pasted { text: format!("{}\n\n{}", resource.uri, resource.text) });
     }
 }
@@ -139,7 +178,7 @@ mod tests {
             { "type": "resource_link", "name": "page", "uri": "https://example.com/x" },
         ]))
         .unwrap();
-        assert_eq!(prompt.text(), "Fix a b.rs as in zed:///thread/1https://example.com/x");
+        assert_eq!(prompt.text(), "Fix a b.rs as in zed:///thread/1 https://example.com/x");
         let target = Target::File(AbsPath::new("/w/a b.rs").unwrap());
         assert_eq!(
             prompt.parts(),
@@ -148,6 +187,31 @@ mod tests {
                 PromptPart::Pasted { text: "zed:///thread/1\n\na thread".into() },
             ]
         );
+    }
+
+    #[test]
+    fn blocks_of_text_do_not_run_together() {
+        let text = |text: &str| json!({ "type": "text", "text": text });
+        let link = json!({ "type": "resource_link", "name": "a.rs", "uri": "file:///w/a.rs" });
+        for (blocks, expected) in [
+            (json!([text("one"), text("two")]), "one\ntwo"),
+            (json!([text("one\n"), text("two")]), "one\ntwo"),
+            (json!([link, text("<context>x</context>"), link]), "a.rs <context>x</context> a.rs"),
+            (json!([text("Fix ("), link, text(")."), link]), "Fix (a.rs).a.rs"),
+        ] {
+            assert_eq!(read(blocks).unwrap().text(), expected);
+        }
+    }
+
+    #[test]
+    fn what_a_client_adds_to_a_command_is_beside_it() {
+        let text = |text: &str| json!({ "type": "text", "text": text });
+        let link = json!({ "type": "resource_link", "name": "a.rs", "uri": "file:///w/a.rs" });
+        let prompt = read(json!([text("/undo 1"), text("<environment>x</environment>"), link])).unwrap();
+        assert_eq!((prompt.text(), prompt.parts().len()), ("/undo 1", 2));
+        // A link that is typed into a command is an argument.
+        let prompt = read(json!([text("/review "), link, text(" again")])).unwrap();
+        assert_eq!((prompt.text(), prompt.parts().len()), ("/review a.rs again", 1));
     }
 
     #[test]

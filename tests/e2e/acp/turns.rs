@@ -261,3 +261,18 @@ fn undo_restores_the_files_before_the_prompt_is_answered() {
     client.run(&session, "/undo 1");
     assert_eq!(project.read("a.txt"), "one\ntwo\n");
 }
+
+#[test]
+fn a_command_is_one_whatever_the_client_adds_to_it() {
+    let project = project();
+    let (client, session) = opened(&project);
+    client.set_mode(&session, "acceptEdits");
+    client.run(&session, "edit");
+    let requests = project.model.requests().len();
+    let link = json!({ "type": "resource_link", "name": "a.txt", "uri": format!("file://{}", project.path("a.txt").display()) });
+    let environment = json!({ "type": "text", "text": "<environment>x</environment>" });
+    let id = client.send_blocks(&session, json!([{ "type": "text", "text": "/undo 1" }, environment, link]));
+    client.await_answer(id).unwrap();
+    assert_eq!(project.read("a.txt"), "one\ntwo\n");
+    assert_eq!(project.model.requests().len(), requests, "the model is not asked");
+}
