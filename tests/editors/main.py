@@ -1,56 +1,12 @@
-"""Runs the cases in the real editors.
+"""Runs the cases in the real editors; the arguments are those of the runner.
 
-    main.py --server PROGRAM --out FOLDER --failed COUNT --editor NAME=PROGRAM[,MORE] ... [PATTERN]
-
-`--failed` counts what has failed before.
-
-Rule: every case runs even when an earlier one failed; the last line counts them all.
+Rule: as in the runner.
 """
 
-import argparse
-import importlib
-import re
-import subprocess
 import sys
-import traceback
-from pathlib import Path
 
 import cases
-from world import Failed, World
+import runner
+from world import World
 
-
-def main() -> int:
-    """Runs the cases; 0 when all of them passed."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--server", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--failed", type=int, default=0)
-    parser.add_argument("--editor", action="append", default=[])
-    parser.add_argument("pattern", nargs="?", default="")
-    arguments = parser.parse_args()
-    passed, failed = 0, arguments.failed
-    for editor in arguments.editor:
-        name, programs = editor.split("=", 1)
-        kind = importlib.import_module(name).Editor
-        for title, case in cases.of(kind):
-            title = f"{name}: {title}"
-            if not re.search(arguments.pattern, title):
-                continue
-            world = World(arguments.server)
-            try:
-                case(world, kind(world, programs.split(",")))
-                passed += 1
-                print(f"ok    {title}", flush=True)
-            except (Failed, AssertionError, OSError, subprocess.SubprocessError) as problem:
-                failed += 1
-                kept = arguments.out / re.sub(r"\W+", "-", title)
-                world.keep(kept)
-                print(f"FAIL  {title}\n{problem or traceback.format_exc()}", flush=True)
-                print((kept / "screen.txt").read_text().rstrip(), flush=True)
-            finally:
-                world.close()
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
-sys.exit(main())
+sys.exit(runner.run(cases.of, World))

@@ -47,14 +47,14 @@ def call(name: str, **arguments: Any) -> dict:
 
 
 class Page:
-    """The section of the page for users that is about one editor."""
+    """The section of a page for users that is about one editor."""
 
-    def __init__(self, editor: str):
-        sections = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)
+    def __init__(self, editor: str, page: Path = PAGE):
+        sections = re.split(r"^###? ", page.read_text(), flags=re.MULTILINE)
         found = [section for section in sections if section.split("\n", 1)[0] == editor]
         if len(found) != 1:
-            raise Failed(f"{PAGE} has {len(found)} sections called {editor}")
-        self._editor, self._text = editor, found[0]
+            raise Failed(f"{page} has {len(found)} sections called {editor}")
+        self._page, self._editor, self._text = page, editor, found[0]
 
     def blocks(self, language: str) -> list[str]:
         """The section's blocks in a language."""
@@ -64,14 +64,14 @@ class Page:
         """The section's only block in a language."""
         blocks = self.blocks(language)
         if len(blocks) != 1:
-            raise Failed(f"the section {self._editor} of {PAGE} has {len(blocks)} blocks in {language}")
+            raise Failed(f"the section {self._editor} of {self._page} has {len(blocks)} blocks in {language}")
         return blocks[0]
 
     def keys(self, part: str) -> str:
         """The only thing to type in the section that holds `part`, as it is given between backquotes."""
         found = {keys for keys in re.findall(r"`([^`\n]+)`", self._text) if part in keys}
         if len(found) != 1:
-            raise Failed(f"the section {self._editor} of {PAGE} has not one `…{part}…` to type but {sorted(found)}")
+            raise Failed(f"the section {self._editor} of {self._page} has not one `…{part}…` to type but {sorted(found)}")
         return found.pop()
 
 
@@ -84,12 +84,12 @@ class World:
         self.home = self.folder / "home"
         self.project = self.folder / "project"
         self.without: list[str] = []
-        self._log = self.folder / "traffic"
-        self._socket = self.folder / "tmux"
+        self.log = self.folder / "traffic"
+        self.socket = self.folder / "tmux"
         self._model: subprocess.Popen | None = None
         self._address = ""
         self._read: tuple[int, list[dict]] = (0, [])
-        self._log.touch()
+        self.log.touch()
         self.home.mkdir()
         (self.project / ".git").mkdir(parents=True)
 
@@ -127,7 +127,7 @@ class World:
         assert self._model.stdout
         self._address = json.loads(self._model.stdout.readline())["listening"]
 
-    def _scripted(self, what: str, post: bool = False) -> Any:
+    def scripted(self, what: str, post: bool = False) -> Any:
         request = urllib.request.Request(f"{self._address}/scripted/{what}", data=b"" if post else None)
         with urllib.request.urlopen(request, timeout=LIMIT) as response:
             body = response.read()
@@ -135,19 +135,19 @@ class World:
 
     def wait_held(self, gate: str) -> None:
         """Waits until an answer of the model is held at a gate."""
-        self._scripted(f"waiting/{gate}")
+        self.scripted(f"waiting/{gate}")
 
     def release(self, gate: str) -> None:
         """Opens a gate."""
-        self._scripted(f"release/{gate}", post=True)
+        self.scripted(f"release/{gate}", post=True)
 
     def prompt(self) -> str:
         """The last text of the newest request to the model."""
-        return json.dumps(self._scripted("requests")[-1]["body"]["messages"][-1])
+        return json.dumps(self.scripted("requests")[-1]["body"]["messages"][-1])
 
     def results(self) -> list[str]:
         """The texts of the tool results in the newest request."""
-        requests = self._scripted("requests")
+        requests = self.scripted("requests")
         found = []
         for message in requests[-1]["body"]["messages"] if requests else []:
             for block in message["content"] if isinstance(message["content"], list) else []:
@@ -158,7 +158,7 @@ class World:
     # ---- the terminal
 
     def _tmux(self, *arguments: str) -> str:
-        done = subprocess.run(["tmux", "-S", self._socket, *arguments], capture_output=True, text=True, timeout=LIMIT)
+        done = subprocess.run(["tmux", "-S", self.socket, *arguments], capture_output=True, text=True, timeout=LIMIT)
         if done.returncode:
             raise Failed(f"tmux {' '.join(arguments)}: {done.stderr}{self._why_gone()}")
         return done.stdout
@@ -171,7 +171,7 @@ class World:
         """Starts an editor in the project, with `kode-ls` on its path."""
         bin_folder = self.folder / "bin"
         bin_folder.mkdir()
-        tap = [sys.executable, str(HERE / "tap.py"), str(self.server), str(self._log), json.dumps(self.without)]
+        tap = [sys.executable, str(HERE / "tap.py"), str(self.server), str(self.log), json.dumps(self.without)]
         (bin_folder / "kode-ls").write_text(f'#!/bin/sh\nexec {shlex.join(tap)} "$@"\n')
         (bin_folder / "kode-ls").chmod(0o755)
         self.open(command, bin_folder, env)
@@ -239,7 +239,7 @@ class World:
     def traffic(self, who: str, method: str | None = None) -> list[dict]:
         """The messages of one side so far, with this method if one is named."""
         position, lines = self._read
-        with self._log.open("rb") as log:
+        with self.log.open("rb") as log:
             log.seek(position)
             for line in log:
                 if not line.endswith(b"\n"):
@@ -277,12 +277,12 @@ class World:
             (folder / "screen.txt").write_text(self.screen())
         except (Failed, subprocess.SubprocessError) as problem:
             (folder / "screen.txt").write_text(f"there is no screen: {problem}\n")
-        shutil.copy(self._log, folder / "traffic.jsonl")
+        shutil.copy(self.log, folder / "traffic.jsonl")
 
     def close(self) -> None:
         """Ends everything this world has started."""
-        running = self._running()
-        subprocess.run(["tmux", "-S", self._socket, "kill-server"], capture_output=True, timeout=LIMIT, check=False)
+        running = self.running()
+        subprocess.run(["tmux", "-S", self.socket, "kill-server"], capture_output=True, timeout=LIMIT, check=False)
         for process in running:
             try:
                 os.kill(process, signal.SIGKILL)
@@ -293,7 +293,7 @@ class World:
             self._model.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _running(self) -> list[int]:
+    def running(self) -> list[int]:
         """The processes below the terminal and those that were started for this world: an editor can outlive the terminal, and
         what it has started can outlive it."""
         below = self._descendants()
@@ -315,7 +315,7 @@ class World:
     def _descendants(self) -> list[int]:
         """The processes below the terminal."""
         listed = subprocess.run(
-            ["tmux", "-S", self._socket, "list-panes", "-a", "-F", "#{pane_pid}"],
+            ["tmux", "-S", self.socket, "list-panes", "-a", "-F", "#{pane_pid}"],
             capture_output=True, text=True, timeout=LIMIT, check=False,
         )
         found = [int(process) for process in listed.stdout.split()]
