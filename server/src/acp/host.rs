@@ -54,12 +54,12 @@ const MAX_REFRESHED: usize = 64;
 /// The bytes of a file that are searched for a sign that it is no text.
 const SNIFFED: usize = 8 << 10;
 
-/// Clients whose files are those of the disk, whatever they announce: CodeCompanion reads from the disk and overwrites the
-/// buffer.
-const DISK_CLIENTS: [&str; 2] = ["codecompanion", "codecompanion.nvim"];
+/// Clients whose files are those of the disk, whatever they announce. CodeCompanion reads from the disk and overwrites the
+/// buffer; acpx has no buffers, and asks a second time before it writes.
+const DISK_CLIENTS: [&str; 3] = ["acpx", "codecompanion", "codecompanion.nvim"];
 
-/// Clients that load changed files into their buffers again, whatever is in them.
-const RELOADING_CLIENTS: [&str; 2] = ["agentic", "agentic.nvim"];
+/// Clients whose editors have unsaved text that they do not show; those of agentic load changed files over it.
+const HIDING_CLIENTS: [&str; 4] = ["agentic", "agentic.nvim", "codecompanion", "codecompanion.nvim"];
 
 /// How much of a client's files can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +90,8 @@ impl FileReach {
 pub(super) struct AcpHost {
     peer: Arc<RpcPeer>,
     reach: FileReach,
-    /// The name of the client where it is one that loses unsaved text.
-    loses: Option<String>,
+    /// The name of the client where it is one that hides unsaved text.
+    hides: Option<String>,
     sessions: Mutex<HashMap<SessionId, Weak<ClientFiles>>>,
     #[cfg(unix)]
     pairs: EditorPairs,
@@ -125,12 +125,11 @@ struct ShownFile {
 impl AcpHost {
     pub(super) fn new(peer: &Arc<RpcPeer>, client: &AcpClient) -> Arc<Self> {
         let reach = FileReach::of(client);
-        let mut loses = DISK_CLIENTS.iter().chain(&RELOADING_CLIENTS);
-        let loses = client.plain_name().is_none_or(|name| loses.any(|other| *other == name));
+        let hides = client.plain_name().is_none_or(|name| HIDING_CLIENTS.contains(&name.as_str()));
         Arc::new(Self {
             peer: Arc::clone(peer),
             reach,
-            loses: loses.then(|| client.label().to_owned()),
+            hides: hides.then(|| client.label().to_owned()),
             sessions: Mutex::default(),
             #[cfg(unix)]
             pairs: EditorPairs::default(),
@@ -151,7 +150,7 @@ impl AcpHost {
         self.pairs.of(folder)
     }
 
-    /// The warning for a client that loses unsaved text, where no language server keeps it.
+    /// The warning for a client that hides unsaved text, where no language server keeps it.
     pub(super) fn warning(&self, folder: &AbsPath) -> Option<String> {
         #[cfg(unix)]
         if self.pairs.of(folder).is_some() {
@@ -159,7 +158,7 @@ impl AcpHost {
         }
         #[cfg(not(unix))]
         let _ = folder;
-        let name = self.loses.as_ref()?;
+        let name = self.hides.as_ref()?;
         Some(format!("{name} does not show unsaved text: files are read from the disk and changed there."))
     }
 
@@ -498,6 +497,7 @@ mod tests {
             (Some("agentic.nvim"), false, false, FileReach::Disk),
             (Some("CodeCompanion.nvim"), true, true, FileReach::Disk),
             (Some("x"), false, true, FileReach::Disk),
+            (Some("acpx"), true, true, FileReach::Disk),
             (None, true, true, FileReach::Disk),
         ] {
             assert_eq!(FileReach::of(&client(name, read, write)), expected, "{name:?}");

@@ -164,8 +164,8 @@ fn files_outside_the_project_are_those_of_the_disk() {
 }
 
 #[test]
-fn a_client_that_would_overwrite_unsaved_text_is_not_asked() {
-    for name in [Some("CodeCompanion.nvim"), None] {
+fn a_client_whose_files_are_not_its_editor_s_is_not_asked() {
+    for (name, is_editor) in [(Some("CodeCompanion.nvim"), true), (None, true), (Some("acpx"), false)] {
         let project = project();
         let client = project.acp_as(&[]);
         let params = json!({
@@ -180,7 +180,8 @@ fn a_client_that_would_overwrite_unsaved_text_is_not_asked() {
         client.set_mode(&session, "acceptEdits");
         let updates = client.run(&session, "edit");
         let said = text_of(&updates, "agent_message_chunk");
-        assert!(said.contains("does not show unsaved text") && said.ends_with("Edited."), "{said}");
+        assert_eq!(said.contains("does not show unsaved text"), is_editor, "{said}");
+        assert!(said.ends_with("Edited."), "{said}");
         assert_eq!(project.read("a.txt"), "one\nTWO\n");
         let again = text_of(&client.run(&session, "hello"), "agent_message_chunk");
         assert_eq!(again, "Hello to you.", "one warning is enough");
