@@ -1,6 +1,6 @@
 """acpx, a client for the command line: each prompt is a command in a terminal, and a file has no buffer here.
 
-Rule: the commands are those of the page, typed into a shell; what is shown is read from the screen.
+Rule: the commands are those of the page, typed into a shell; the tests read the screen.
 """
 
 import shlex
@@ -8,7 +8,7 @@ import shlex
 from clients import Client, settings
 
 SIGN = "ready>"
-"""What the shell shows when a command has ended."""
+"""The line that the shell shows when a command has ended."""
 
 
 class Editor(Client):
@@ -45,7 +45,7 @@ class Editor(Client):
         return self.world.read(self._name)
 
     def conversation(self) -> str:
-        """What the screen shows."""
+        """The text of the screen."""
         return self.world.screen()
 
     def ask(self, text: str) -> None:
@@ -59,11 +59,11 @@ class Editor(Client):
         self._type("prompt " + shlex.quote(text))
 
     def allow(self) -> None:
-        """Allows once what is asked for."""
+        """Allows the request once."""
         self._answer("y")
 
     def deny(self) -> None:
-        """Denies what is asked for."""
+        """Denies the request."""
         self._answer("n")
 
     def _answer(self, key: str) -> None:

@@ -1,6 +1,6 @@
 """agent-shell, in Emacs.
 
-Rule: keys are typed as a user types them. What is shown is read from the buffers, without the text that Emacs hides.
+Rule: keys are typed as a user types them. The tests read the buffers, without the text that Emacs hides.
 """
 
 import subprocess
@@ -62,11 +62,11 @@ class Editor(Client):
         return self._evaluate(f'(with-current-buffer "{self._name}" (buffer-string))')
 
     def is_unsaved(self) -> bool:
-        """Whether the file's buffer differs from what was loaded or saved last."""
+        """Whether the file's buffer differs from its text when it was loaded or saved last."""
         return self._evaluate(f'(buffer-modified-p (get-buffer "{self._name}"))') == "t"
 
     def conversation(self) -> str:
-        """What the shell shows, and the change that is being looked at."""
+        """The text of the shell, and the change on display."""
         shown = f"(mapconcat (lambda (buffer) {VISIBLE}) (match-buffers \"^Kode Agent\\\\|agent-shell-diff\") \"\\n\")"
         return self._evaluate(shown)
 
@@ -101,14 +101,14 @@ class Editor(Client):
         self.world.press("Enter")
 
     def sees_change(self, *lines: str) -> None:
-        """Looks at the change that waits for an answer."""
+        """Shows the change that waits for an answer."""
         acp_cases.sees(self.world, self, f"Edit {self._name}", "View (v)")
         self._go("Kode Agent")
         self.world.type("v")
         acp_cases.sees(self.world, self, *lines)
 
     def allow(self) -> None:
-        """Allows once what is asked for."""
+        """Allows the request once."""
         self.world.type("y")
 
     def allow_always(self) -> None:
@@ -118,7 +118,7 @@ class Editor(Client):
         self.world.type("!")
 
     def deny(self) -> None:
-        """Denies what is asked for."""
+        """Denies the request."""
         self._interrupt()
 
     def cancel(self) -> None:

@@ -35,7 +35,7 @@ class Editor(Neovim):
         self.world.press("Enter")
 
     def allow(self) -> None:
-        """Allows once what is asked for."""
+        """Allows the request once."""
         self._choose("Allow once")
 
     def allow_always(self) -> None:
@@ -43,7 +43,7 @@ class Editor(Neovim):
         self._choose("Allow for this session")
 
     def deny(self) -> None:
-        """Denies what is asked for."""
+        """Denies the request."""
         self._choose("Deny")
 
     def cancel(self) -> None:

@@ -44,7 +44,7 @@ class Editor(Neovim):
         self.world.type(key)
 
     def allow(self) -> None:
-        """Allows once what is asked for."""
+        """Allows the request once."""
         self._confirm("y")
 
     def allow_always(self) -> None:
@@ -52,7 +52,7 @@ class Editor(Neovim):
         self._confirm("a")
 
     def deny(self) -> None:
-        """Denies what is asked for."""
+        """Denies the request."""
         self._confirm("n")
 
     def cancel(self) -> None:

@@ -18,7 +18,7 @@ DOCS = HERE.parent.parent / "server" / "docs"
 
 
 def settings(client: str, language: str) -> str:
-    """What the page shows for a client."""
+    """The part of the page for a client."""
     return Page(client, DOCS / "acp.md").block(language)
 
 
@@ -78,7 +78,7 @@ class ClientWorld(World):
         self._tmux("paste-buffer", "-p")
 
     def answered(self, method: str, count: int = 1) -> list[dict]:
-        """Waits until so many requests of the client with this method are answered, and gives the answers."""
+        """Waits until this number of requests of the client with this method are answered, and gives the answers."""
 
         def look() -> list[dict] | None:
             asked = [message["id"] for message in self.traffic("client", method)]

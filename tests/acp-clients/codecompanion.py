@@ -46,7 +46,7 @@ end
         return {parts[2].removeprefix(" - "): parts[1] for parts in lines}
 
     def allow(self) -> None:
-        """Allows once what is asked for."""
+        """Allows the request once."""
         self._choose("Accept")
 
     def allow_always(self) -> None:
@@ -54,7 +54,7 @@ end
         self._choose("Always accept")
 
     def deny(self) -> None:
-        """Denies what is asked for."""
+        """Denies the request."""
         self._choose("Reject")
 
     def cancel(self) -> None:

@@ -1,6 +1,6 @@
 """The common part of the clients in Neovim: the keys of the file's window, and what the windows show.
 
-Rule: keys are typed as a user types them. What is shown is read from the buffers of the open windows, because the
+Rule: keys are typed as a user types them. The tests read the buffers of the open windows, because the
 terminal cuts long lines and hides what has scrolled away; nothing is changed that way.
 """
 
@@ -64,12 +64,12 @@ class Neovim(Client):
         return found["text"] if found else ""
 
     def is_unsaved(self) -> bool:
-        """Whether the file's buffer differs from what was loaded or saved last."""
+        """Whether the file's buffer differs from its text when it was loaded or saved last."""
         found = self._file()
         return bool(found and found["modified"])
 
     def conversation(self) -> str:
-        """What all windows but the file's show."""
+        """The text of all windows but the file's."""
         return "\n".join(window["text"] for window in self._windows() if not window["name"].endswith("/" + self._name))
 
     def command(self, line: str) -> None:

@@ -1,6 +1,6 @@
 """Toad, which is a client in the terminal and no editor: a file has no buffer here.
 
-Rule: keys are typed as a user types them, and what is shown is read from the screen.
+Rule: keys are typed as a user types them, and the tests read the screen.
 """
 
 import re
@@ -25,7 +25,7 @@ class Editor(Client):
         return self.world.read(self._name)
 
     def conversation(self) -> str:
-        """What the screen shows, without the frames."""
+        """The text of the screen, without the frames."""
         return re.sub(r"[▎▊▌▐▏▔▁╍]+", " ", self.world.screen())
 
     def ask(self, text: str) -> None:
@@ -36,7 +36,7 @@ class Editor(Client):
 
     def ask_command(self, line: str) -> None:
         """Sends a command of the agent."""
-        # Pasted: what is typed behind a slash goes into a search for names.
+        # Pasted: keys behind a slash go into a search for names.
         self.world.paste("/" + line)
         self.world.shows("/" + line)
         self.world.press("Enter")
@@ -46,7 +46,7 @@ class Editor(Client):
         self.world.type(key)
 
     def allow(self) -> None:
-        """Allows once what is asked for."""
+        """Allows the request once."""
         self._press_for("Allow once", "a")
 
     def allow_always(self) -> None:
@@ -54,7 +54,7 @@ class Editor(Client):
         self._press_for("A Allow for this session", "A")
 
     def deny(self) -> None:
-        """Denies what is asked for."""
+        """Denies the request."""
         self._press_for("r Deny", "r")
 
     def cancel(self) -> None:

@@ -1,7 +1,7 @@
 //! The content blocks of a prompt as a prompt of the engine.
 //!
 //! Rule: text is the prompt; a link to a file is a mention beside it, and embedded text goes with the prompt under its address.
-//! What a client adds to a command of the user is no argument of it. A block that cannot be read is refused with its number
+//! Text that a client adds to a command of the user is no argument of it. A block that cannot be read is refused with its number
 //! and its type.
 
 use agent_client_protocol_schema::v1::{
@@ -108,7 +108,7 @@ impl BlockReader {
         self.text.push_str(text);
     }
 
-    /// Adds the name of what is beside the text.
+    /// Adds the name of a block beside the text.
     fn name(&mut self, name: &str) {
         if !self.is_whole_command() {
             self.add(name);

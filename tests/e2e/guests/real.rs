@@ -50,7 +50,7 @@ enum Agent {
 }
 
 impl Agent {
-    /// What `runs` says of it.
+    /// Its entry in `runs`.
     fn runs(self, home: &Path, model: &str) -> Value {
         let (program, arguments, own, mode) = match self {
             Self::OpenCode => {
@@ -282,7 +282,7 @@ impl Visit {
         self.project.model.last_results().pop().expect("the call has a result")
     }
 
-    /// All that the model of the guest was told.
+    /// All requests to the model of the guest.
     fn told(&self) -> String {
         self.model.requests().iter().map(Value::to_string).collect()
     }
@@ -379,7 +379,7 @@ fn works(agent: Agent) {
     assert!(!project.path("sub/new.txt").exists() && !project.path("c.txt").exists());
 }
 
-/// The user refuses the change that the guest asks for: it is not made, and the guest's model is told or its turn ends.
+/// The user refuses the change that the guest asks for: it is not made, and the guest's model learns of it or its turn ends.
 fn obeys(agent: Agent) {
     let visit = Visit::new(agent, |path| {
         vec![

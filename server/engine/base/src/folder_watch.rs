@@ -144,7 +144,7 @@ impl SharedWatcher {
             let reported = heard_by.lock().reported(event);
             reported.into_iter().for_each(|(hear, event)| hear(event));
         };
-        // By default the system also tells of each file that any program opens in these folders.
+        // By default the system also reports each file that any program opens in these folders.
         let changes = EventKindMask::CORE | EventKindMask::ACCESS_CLOSE;
         let watcher = RecommendedWatcher::new(hear, Config::default().with_event_kinds(changes))?;
         Ok(Self { watcher: Mutex::new(watcher), known })

@@ -210,7 +210,7 @@ impl RecentEvents {
         Self { floor: newest, newest, ..Self::default() }
     }
 
-    /// As [`Self::after`], for a session of which nobody knows an earlier event: those of lines are counted and not kept.
+    /// As [`Self::after`], for a session of which no reader knows an earlier event: those of lines are counted and not kept.
     #[must_use]
     pub fn counted_after(newest: u64) -> Self {
         Self { is_counting: true, ..Self::after(newest) }
