@@ -16,7 +16,9 @@ use kode_engine::agent::engine::{AttachedSession, NewSession, SessionError};
 use kode_engine::agent::prompt::Prompt;
 use kode_engine::agent::session::Session;
 use kode_engine::agent::session::prompts::SubmitOutcome;
-use kode_engine::agent::sessions::{ListSessions, SessionSummary, WorkspaceFilter};
+use kode_engine::agent::sessions::{
+    BadCursor, ListSessions, SessionPresence, SessionSummary, WorkspaceFilter,
+};
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
@@ -38,6 +40,9 @@ use super::{aside, commands, config, content, error, follow, mode};
 
 /// The sessions of a page of the list.
 const PAGE: usize = 50;
+
+/// The most pages of unused sessions that one request passes over; the cursor continues behind them.
+const MAX_LOOKS: usize = 20;
 
 /// Follows a session after event number `since`. The client knows its mode from the answer.
 fn follow_from(open: &Arc<AcpSession>, attached: &AttachedSession, mode: Mode, since: u64) {
@@ -147,7 +152,8 @@ impl AcpServer {
         Ok(RpcReply::Later)
     }
 
-    /// Lists the stored sessions of a folder, or all of them.
+    /// Lists the sessions of a folder, or all of them. Each panel that was opened and closed without a prompt has left one: these
+    /// are left out.
     pub(super) async fn list_sessions(
         &self,
         request: ListSessionsRequest,
@@ -156,13 +162,24 @@ impl AcpServer {
             Some(cwd) => WorkspaceFilter::These(vec![absolute(&cwd)?]),
             None => WorkspaceFilter::All,
         };
-        let query = ListSessions { cursor: request.cursor, ..ListSessions::newest(workspaces, PAGE) };
+        let mut query = ListSessions { cursor: request.cursor, ..ListSessions::newest(workspaces, PAGE) };
         let engine = self.agent()?.engine.clone();
-        let page = tokio::task::spawn_blocking(move || engine.list_sessions(&query)).await;
-        let page = page.map_err(|_| error::internal("The sessions could not be listed."))?;
-        let page = page.map_err(|bad| error::invalid_params(&bad.to_string()))?;
-        let sessions = page.sessions.into_iter().filter_map(info).collect();
-        Ok(ListSessionsResponse::new(sessions).next_cursor(page.next))
+        let pages = tokio::task::spawn_blocking(move || {
+            let (mut sessions, mut looks) = (Vec::new(), 0);
+            loop {
+                let page = engine.list_sessions(&query)?;
+                sessions.extend(page.sessions.into_iter().filter(is_used).filter_map(info));
+                looks += 1;
+                // A client that shows one page must not show an empty one.
+                if !sessions.is_empty() || page.next.is_none() || looks == MAX_LOOKS {
+                    return Ok::<_, BadCursor>((sessions, page.next));
+                }
+                query.cursor = page.next;
+            }
+        });
+        let pages = pages.await.map_err(|_| error::internal("The sessions could not be listed."))?;
+        let (sessions, next) = pages.map_err(|bad| error::invalid_params(&bad.to_string()))?;
+        Ok(ListSessionsResponse::new(sessions).next_cursor(next))
     }
 
     /// Deletes a session. One that is not there is deleted already.
@@ -419,6 +436,12 @@ fn absolute(path: &Path) -> Result<AbsPath, Error> {
     AbsPath::new(path)
         .map(|path| Spellings::here().spelled(&path))
         .map_err(|_| error::invalid_params(&format!("`{}` is not an absolute path.", path.display())))
+}
+
+/// Whether anything was said in a session, or may be said in it here.
+fn is_used(summary: &SessionSummary) -> bool {
+    let is_live = matches!(summary.presence, SessionPresence::Live(_));
+    is_live || summary.turns != Some(0) || !summary.title.is_empty()
 }
 
 /// A stored session for the list. One whose folder is not known cannot be loaded.

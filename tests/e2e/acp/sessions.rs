@@ -120,6 +120,20 @@ fn list_001_and_002_sessions_are_listed_by_folder_and_in_pages() {
 }
 
 #[test]
+fn sessions_without_a_prompt_are_listed_as_long_as_they_are_open() {
+    let project = project();
+    let client = project.acp(json!({}));
+    let used = client.new_session();
+    assert_eq!(client.prompt(&used, "say it").unwrap()["stopReason"], "end_turn");
+    // More than a page of them, all used later.
+    let unused: Vec<String> = (0..53).map(|_| client.new_session()).collect();
+    assert!(list(&client, json!({})).contains(&unused[52]));
+    assert_eq!(client.close(), 0);
+    let next = project.acp(json!({}));
+    assert_eq!(list(&next, json!({})), [used]);
+}
+
+#[test]
 fn delete_001_and_002_a_deleted_session_is_gone_and_an_unknown_one_is_gone_already() {
     let project = project();
     let (client, session) = opened(&project);
