@@ -367,8 +367,10 @@ fn command_words(input: &Value) -> Option<Vec<&str>> {
     words.iter().map(Value::as_str).collect()
 }
 
+/// Whether a program is a shell of the system. A file of that name elsewhere may be any program.
 fn is_shell(program: &str) -> bool {
-    matches!(program.rsplit('/').next(), Some("bash" | "sh"))
+    let name = ["/usr/bin/", "/bin/"].iter().find_map(|folder| program.strip_prefix(folder));
+    matches!(name.unwrap_or(program), "bash" | "sh")
 }
 
 fn shell_word(word: &str) -> String {
@@ -435,6 +437,12 @@ mod tests {
                 json!({ "command": ["/bin/bash", "-lc", "rm -r x"], "cwd": "sub" }),
                 &[],
                 command("rm -r x", "/w/sub"),
+            ),
+            (
+                GuestActionKind::Execute,
+                json!({ "command": ["./bin/bash", "-c", "ls"] }),
+                &[],
+                command("./bin/bash -c ls", "/w"),
             ),
             (
                 GuestActionKind::Execute,
