@@ -35,6 +35,8 @@ const PAGE: usize = 50;
 /// Sessions that are live at the same time, and the turns of each; a turn has three items.
 const LIVE: usize = 64;
 const LIVE_TURNS: usize = 334;
+/// Sessions that have their turns in the measured server.
+const LIVED: usize = 8;
 /// Workspace folders of a server at rest, and how long it is watched.
 const FOLDERS: usize = 10;
 const REST: Duration = Duration::from_secs(60);
@@ -181,6 +183,23 @@ fn live() {
         Session::new(&client, id).run("another");
     }
     figure("memory after a turn in each", client.proportional_set_size() / MIB, " MiB", "200 MiB");
+    client.shut_down();
+    lived();
+}
+
+/// Sessions that had all their turns in one server, whose events it keeps.
+fn lived() {
+    let turn = [call("Bash", json!({ "command": "seq 100" })), say("It is done. ")];
+    let project = Project::new(&Script::default().when("^one", turn).otherwise([say("Hello.")]));
+    let client = project.open();
+    client.call("agent/models/list", json!({}));
+    let before = client.proportional_set_size();
+    for _ in 0..LIVED {
+        let session = client.session_with(json!({ "mode": "bypassPermissions" }));
+        (0..LIVE_TURNS).for_each(|_| drop(session.run("one turn")));
+    }
+    let each = (client.proportional_set_size() - before) / LIVED as f64;
+    figure("memory of one that had its turns here", each / MIB, " MiB", "");
     client.shut_down();
 }
 

@@ -58,20 +58,53 @@ enum DocumentState {
     Apart,
 }
 
+impl CommandBaseline {
+    /// The open documents.
+    pub(crate) fn open(&self) -> impl Iterator<Item = &Target> {
+        self.open.keys()
+    }
+}
+
 impl Edits {
     /// Checks the workspace before a command.
     pub(crate) async fn before_command(&self) -> CommandBaseline {
+        let (open, watch) = self.open_now();
+        let scan = self.scan().await;
+        CommandBaseline { scan, open, watch }
+    }
+
+    /// The files of the workspace now.
+    pub(crate) async fn scan(&self) -> Scan {
+        let shadow = Arc::clone(&self.shadow);
+        blocking(move || shadow.before()).await
+    }
+
+    /// A baseline of files as they were, and of the open documents as they are.
+    pub(crate) fn baseline_of(&self, scan: Scan) -> CommandBaseline {
+        let (open, watch) = self.open_now();
+        CommandBaseline { scan, open, watch }
+    }
+
+    fn open_now(&self) -> (BTreeMap<Target, Rope>, CommandWatch) {
         let documents = || self.workspace.documents().into_iter().filter(|document| document.path.is_some());
         let watch = self.feed.watch(documents().map(|document| document.target()).collect());
         // Documents that were opened meanwhile are not waited for.
         let open = documents().map(|document| (document.target(), document.text)).collect();
-        let shadow = Arc::clone(&self.shadow);
-        let scan = blocking(move || shadow.before()).await;
-        CommandBaseline { scan, open, watch }
+        (open, watch)
     }
 
     /// Enters the changes of a command, and returns the changed files.
     pub(crate) async fn after_command(&self, began: CommandBaseline, change: &ChangeOrigin) -> Vec<Target> {
+        self.after_command_except(began, change, &[]).await
+    }
+
+    /// As [`Self::after_command`], but for files that others have changed meanwhile.
+    pub(crate) async fn after_command_except(
+        &self,
+        began: CommandBaseline,
+        change: &ChangeOrigin,
+        others: &[Target],
+    ) -> Vec<Target> {
         let shadow = Arc::clone(&self.shadow);
         let CommandBaseline { scan, open, watch } = began;
         let ShellChanges { changes, coverage } = blocking(move || shadow.after(&scan)).await;
@@ -87,6 +120,9 @@ impl Edits {
                 continue;
             }
             let target = Target::File(made.path.clone());
+            if others.contains(&target) {
+                continue;
+            }
             let fits = in_hunks < MAX_FILES_IN_HUNKS;
             match self.enter_shell_change(&target, made, change, (&open, &watch), fits).await {
                 ShellEntry::Entered => in_hunks += 1,

@@ -1,7 +1,7 @@
 //! The changes that guests make to files around this program, which become hunks like those of a command.
 //!
 //! Rule: a guest may change a file at any time, so the files are compared whenever something else is about to change them, and
-//! when a guest reports an action. Changes by others in between are never a guest's.
+//! when a guest reports an action. The files that others change in between are never a guest's.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +12,7 @@ use crate::edits::feed::CommandGuard;
 use kode_base::ids::ChangeId;
 use kode_base::paths::Target;
 use kode_text::edit::ledger::ChangeOrigin;
+use kode_text::workspace::shadow::Scan;
 
 /// The guests at work.
 #[derive(Default)]
@@ -32,12 +33,24 @@ struct WatchedGuests {
     running: Option<CommandGuard>,
 }
 
-/// While it lives, others change files, and no change is a guest's.
-pub(crate) struct GuestPause(Arc<AtomicUsize>);
+/// While it lives, others change files.
+pub(crate) struct GuestPause {
+    pauses: Arc<AtomicUsize>,
+    /// The files at its beginning; `None` without guests.
+    scan: Option<Scan>,
+}
 
 impl Drop for GuestPause {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.pauses.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl WatchedGuests {
+    fn note(&mut self, changed: Vec<Target>) {
+        self.changed.extend(changed);
+        self.changed.sort();
+        self.changed.dedup();
     }
 }
 
@@ -75,16 +88,29 @@ impl Edits {
     /// Enters what guests have changed, before others change files. Gives nothing to wait for without a guest.
     pub(crate) async fn pause_guests(&self) -> GuestPause {
         self.guests.pauses.fetch_add(1, Ordering::AcqRel);
-        let pause = GuestPause(Arc::clone(&self.guests.pauses));
+        let mut pause = GuestPause { pauses: Arc::clone(&self.guests.pauses), scan: None };
         let mut state = self.guests.state.lock().await;
         self.compare(&mut state, None).await;
+        if !state.origins.is_empty() {
+            pause.scan = Some(self.scan().await);
+        }
         pause
     }
 
-    /// Watches guests again, after others have changed files.
-    pub(crate) async fn resume_guests(&self, pause: GuestPause) {
-        drop(pause);
+    /// Watches guests again, after others have changed these files; `None` where they may have changed any. Other files that have
+    /// changed meanwhile are the guest's, but for open documents, which the user may have saved.
+    pub(crate) async fn resume_guests(&self, mut pause: GuestPause, own: Option<&[Target]>) {
         let mut state = self.guests.state.lock().await;
+        if let (Some(scan), Some(own)) = (pause.scan.take(), own)
+            && let Some(origin) = state.origins.last()
+        {
+            let change = ChangeOrigin { id: ChangeId::generate(), ..origin.clone() };
+            let baseline = self.baseline_of(scan);
+            let others: Vec<Target> = own.iter().chain(baseline.open()).cloned().collect();
+            let changed = self.after_command_except(baseline, &change, &others).await;
+            state.note(changed);
+        }
+        drop(pause);
         self.renew(&mut state).await;
     }
 
@@ -93,9 +119,7 @@ impl Edits {
         let Some(change) = change.or(state.origins.last()).cloned() else { return };
         let change = ChangeOrigin { id: ChangeId::generate(), ..change };
         let changed = self.after_command(baseline, &change).await;
-        state.changed.extend(changed);
-        state.changed.sort();
-        state.changed.dedup();
+        state.note(changed);
     }
 
     async fn renew(&self, state: &mut WatchedGuests) {

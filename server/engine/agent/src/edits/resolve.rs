@@ -258,7 +258,7 @@ impl Edits {
             let _one_at_a_time = self.writing.lock().await;
             self.carry_out_alone(wanted, step).await
         };
-        self.resume_guests(pause).await;
+        self.resume_guests(pause, None).await;
         outcome
     }
 

@@ -321,3 +321,29 @@ async fn what_the_user_types_or_saves_while_a_command_runs_stays_the_users() {
     bench.restores(&turn, RestoreWhat::Files, UserEdits::Keep).await;
     assert_eq!(bench.rig.shown("a.txt"), "one\nzwei\nthree\n");
 }
+
+#[tokio::test]
+async fn a_guest_that_writes_while_others_do_is_named_for_all_files_but_theirs() {
+    let mut bench = EditBench::new();
+    for name in ["own.txt", "guest.txt", "any.txt"] {
+        bench.rig.write(name, "one\n");
+    }
+    bench.rig.open("open.txt", "one\n");
+    bench.asks("go");
+    let (edits, change) = (Arc::clone(bench.session.edits()), bench.change());
+    edits.guest_begins(change.clone()).await;
+    let pause = edits.pause_guests().await;
+    for name in ["own.txt", "guest.txt", "open.txt"] {
+        bench.rig.write(name, "two\n");
+    }
+    edits.resume_guests(pause, Some(&[bench.target("own.txt")])).await;
+    // Where any file may be one of others, none is the guest's.
+    let pause = edits.pause_guests().await;
+    bench.rig.write("any.txt", "two\n");
+    edits.resume_guests(pause, None).await;
+    assert_eq!(edits.guest_ends(&change.id).await, [bench.target("guest.txt")]);
+    assert_eq!(bench.review("guest.txt"), [(Applied, "one\n".into(), "two\n".into())]);
+    for name in ["own.txt", "any.txt", "open.txt"] {
+        assert_eq!(bench.review(name), [], "{name}");
+    }
+}

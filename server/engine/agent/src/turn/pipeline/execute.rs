@@ -21,7 +21,7 @@ use crate::turn::sample::ModelToolCall;
 use crate::turn::{act, delegate, team};
 use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_base::ids::{ChangeId, HunkId, PermissionId};
-use kode_base::paths::ResolvedPaths;
+use kode_base::paths::{ResolvedPaths, Target};
 use kode_base::question::{QuestionDraft, Reply};
 use kode_record::event::{Breakpoint, Event};
 use kode_text::edit::ChangeSet;
@@ -125,6 +125,10 @@ impl Pipeline<'_> {
             ToolKind::ReadOnly => None,
             ToolKind::Write | ToolKind::Execute => Some(self.services().edits.pause_guests().await),
         };
+        let changed = match &action {
+            CallAction::Change(change) => Some(changed_by(change)),
+            _ => None,
+        };
         let result = match action {
             CallAction::Change(change) => self.apply(change, names, &context.resolved).await,
             CallAction::Run(work) if kind == ToolKind::Execute => {
@@ -147,7 +151,10 @@ impl Pipeline<'_> {
             CallAction::Delegate(_) | CallAction::Use(_) | CallAction::Team(_) => Err(fault(self.call)),
         };
         if let Some(pause) = pause {
-            self.services().edits.resume_guests(pause).await;
+            // A change in conflict is not made: the guest was faster.
+            let is_conflict = result.as_ref().is_err_and(|error| error.kind == ToolErrorKind::Conflict);
+            let own = if is_conflict { Some(&[][..]) } else { changed.as_deref() };
+            self.services().edits.resume_guests(pause, own).await;
         }
         result
     }
@@ -280,4 +287,10 @@ fn timed_out(call: &ModelToolCall, limit: Duration) -> ToolError {
         format!("{} was stopped after {} ms, the time it is given.", call.name, limit.as_millis()),
         "RunningQuestion for less in one call, for example a smaller folder or a narrower pattern.",
     )
+}
+
+/// The files that a change is about.
+fn changed_by(change: &ChangeSet) -> Vec<Target> {
+    let files = change.files.iter().map(|file| &file.target);
+    files.chain(change.removals.iter().map(|removal| &removal.target)).cloned().collect()
 }
