@@ -60,8 +60,8 @@ enum DocumentState {
 
 impl CommandBaseline {
     /// The open documents.
-    pub(crate) fn open(&self) -> impl Iterator<Item = &Target> {
-        self.open.keys()
+    pub(crate) fn open(&self) -> &BTreeMap<Target, Rope> {
+        &self.open
     }
 }
 
@@ -95,19 +95,19 @@ impl Edits {
 
     /// Enters the changes of a command, and returns the changed files.
     pub(crate) async fn after_command(&self, began: CommandBaseline, change: &ChangeOrigin) -> Vec<Target> {
-        self.after_command_except(began, change, &[]).await
+        self.after_command_except(began, change, &[]).await.0
     }
 
-    /// As [`Self::after_command`], but for files that others have changed meanwhile.
+    /// As [`Self::after_command`], but for files that others have changed meanwhile; with the files as they were found.
     pub(crate) async fn after_command_except(
         &self,
         began: CommandBaseline,
         change: &ChangeOrigin,
         others: &[Target],
-    ) -> Vec<Target> {
+    ) -> (Vec<Target>, Scan) {
         let shadow = Arc::clone(&self.shadow);
         let CommandBaseline { scan, open, watch } = began;
-        let ShellChanges { changes, coverage } = blocking(move || shadow.after(&scan)).await;
+        let (ShellChanges { changes, coverage }, found) = blocking(move || shadow.since(&scan)).await;
         for gap in coverage.gaps {
             tracing::info!(%gap, "not all that the command changed may be known");
         }
@@ -133,7 +133,7 @@ impl Edits {
         }
         drop(watch);
         drop(self.synced());
-        changed
+        (changed, found)
     }
 
     /// Takes in what the user does to open documents while a command runs. What looks like a reload continues waiting.

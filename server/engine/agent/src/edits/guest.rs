@@ -28,6 +28,9 @@ struct WatchedGuests {
     origins: Vec<ChangeOrigin>,
     /// The texts since the last comparison; `None` without guests, and while others change files.
     baseline: Option<CommandBaseline>,
+    /// The files as the last comparison found them, from which the next baseline goes on: between two looks at the workspace a
+    /// write would be seen by neither.
+    found: Option<Scan>,
     /// Changed files that no guest was given yet.
     changed: Vec<Target>,
     running: Option<CommandGuard>,
@@ -92,13 +95,16 @@ impl Edits {
         let mut state = self.guests.state.lock().await;
         self.compare(&mut state, None).await;
         if !state.origins.is_empty() {
-            pause.scan = Some(self.scan().await);
+            pause.scan = match state.found.take() {
+                Some(found) => Some(found),
+                None => Some(self.scan().await),
+            };
         }
         pause
     }
 
     /// Watches guests again, after others have changed these files; `None` where they may have changed any. Other files that have
-    /// changed meanwhile are the guest's, but for open documents, which the user may have saved.
+    /// changed meanwhile are the guest's, but for those with the text of an open document, which the user may have saved.
     pub(crate) async fn resume_guests(&self, mut pause: GuestPause, own: Option<&[Target]>) {
         let mut state = self.guests.state.lock().await;
         if let (Some(scan), Some(own)) = (pause.scan.take(), own)
@@ -106,9 +112,15 @@ impl Edits {
         {
             let change = ChangeOrigin { id: ChangeId::generate(), ..origin.clone() };
             let baseline = self.baseline_of(scan);
-            let others: Vec<Target> = own.iter().chain(baseline.open()).cloned().collect();
-            let changed = self.after_command_except(baseline, &change, &others).await;
+            let mut others = own.to_vec();
+            for (target, text) in baseline.open() {
+                if self.workspace.saved_text(target).await.is_some_and(|saved| *text == *saved) {
+                    others.push(target.clone());
+                }
+            }
+            let (changed, found) = self.after_command_except(baseline, &change, &others).await;
             state.note(changed);
+            state.found = Some(found);
         }
         drop(pause);
         self.renew(&mut state).await;
@@ -118,15 +130,20 @@ impl Edits {
         let Some(baseline) = state.baseline.take() else { return };
         let Some(change) = change.or(state.origins.last()).cloned() else { return };
         let change = ChangeOrigin { id: ChangeId::generate(), ..change };
-        let changed = self.after_command(baseline, &change).await;
+        let (changed, found) = self.after_command_except(baseline, &change, &[]).await;
         state.note(changed);
+        state.found = Some(found);
     }
 
     async fn renew(&self, state: &mut WatchedGuests) {
         let is_paused = self.guests.pauses.load(Ordering::Acquire) > 0;
+        let found = state.found.take();
         if state.origins.is_empty() || is_paused || state.baseline.is_some() {
             return;
         }
-        state.baseline = Some(self.before_command().await);
+        state.baseline = Some(match found {
+            Some(found) => self.baseline_of(found),
+            None => self.before_command().await,
+        });
     }
 }

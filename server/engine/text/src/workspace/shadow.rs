@@ -201,6 +201,12 @@ impl Shadow {
     /// A file that was touched and not changed is not told, unless its bytes are not kept.
     #[must_use]
     pub fn after(&self, scan: &Scan) -> ShellChanges {
+        self.since(scan).0
+    }
+
+    /// As [`Self::after`], with the workspace as it was found: what changes from then on is between that scan and the next.
+    #[must_use]
+    pub fn since(&self, scan: &Scan) -> (ShellChanges, Scan) {
         let before = &scan.tree;
         let after = self.advance(FileTree::look(before, self.means(), HiddenFiles::Follow));
         let mut coverage = after.coverage();
@@ -232,7 +238,7 @@ impl Shadow {
             changes.iter_mut().for_each(|change| change.forget(&error));
             coverage.gaps.push(CoverageGap::Storage { error });
         }
-        ShellChanges { changes, coverage }
+        (ShellChanges { changes, coverage }, Scan { tree: after })
     }
 
     /// Makes `wanted` of a file, link or absence that is `expected` by now; does nothing when it is `wanted`
