@@ -69,14 +69,9 @@ impl Edits {
     /// Checks the workspace before a command.
     pub(crate) async fn before_command(&self) -> CommandBaseline {
         let (open, watch) = self.open_now();
-        let scan = self.scan().await;
-        CommandBaseline { scan, open, watch }
-    }
-
-    /// The files of the workspace now.
-    pub(crate) async fn scan(&self) -> Scan {
         let shadow = Arc::clone(&self.shadow);
-        blocking(move || shadow.before()).await
+        let scan = blocking(move || shadow.before()).await;
+        CommandBaseline { scan, open, watch }
     }
 
     /// A baseline of files as they were, and of the open documents as they are.

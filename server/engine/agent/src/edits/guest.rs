@@ -31,6 +31,8 @@ struct WatchedGuests {
     /// The files as the last comparison found them, from which the next baseline goes on: between two looks at the workspace a
     /// write would be seen by neither.
     found: Option<Scan>,
+    /// How many pauses have begun.
+    paused: u64,
     /// Changed files that no guest was given yet.
     changed: Vec<Target>,
     running: Option<CommandGuard>,
@@ -39,7 +41,9 @@ struct WatchedGuests {
 /// While it lives, others change files.
 pub(crate) struct GuestPause {
     pauses: Arc<AtomicUsize>,
-    /// The files at its beginning; `None` without guests.
+    /// Its number.
+    number: u64,
+    /// The files at its beginning; `None` without guests, and within another pause.
     scan: Option<Scan>,
 }
 
@@ -91,23 +95,22 @@ impl Edits {
     /// Enters what guests have changed, before others change files. Gives nothing to wait for without a guest.
     pub(crate) async fn pause_guests(&self) -> GuestPause {
         self.guests.pauses.fetch_add(1, Ordering::AcqRel);
-        let mut pause = GuestPause { pauses: Arc::clone(&self.guests.pauses), scan: None };
+        let mut pause = GuestPause { pauses: Arc::clone(&self.guests.pauses), number: 0, scan: None };
         let mut state = self.guests.state.lock().await;
+        state.paused += 1;
+        pause.number = state.paused;
         self.compare(&mut state, None).await;
-        if !state.origins.is_empty() {
-            pause.scan = match state.found.take() {
-                Some(found) => Some(found),
-                None => Some(self.scan().await),
-            };
-        }
+        pause.scan = state.found.take();
         pause
     }
 
     /// Watches guests again, after others have changed these files; `None` where they may have changed any. Other files that have
-    /// changed meanwhile are the guest's, but for those with the text of an open document, which the user may have saved.
+    /// changed meanwhile are the guest's, but for those with the text of an open document, which the user may have saved. Where
+    /// another pause has begun meanwhile, any file may be one of its own.
     pub(crate) async fn resume_guests(&self, mut pause: GuestPause, own: Option<&[Target]>) {
         let mut state = self.guests.state.lock().await;
         if let (Some(scan), Some(own)) = (pause.scan.take(), own)
+            && pause.number == state.paused
             && let Some(origin) = state.origins.last()
         {
             let change = ChangeOrigin { id: ChangeId::generate(), ..origin.clone() };

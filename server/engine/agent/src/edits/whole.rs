@@ -342,9 +342,14 @@ async fn a_guest_that_writes_while_others_do_is_named_for_all_files_but_theirs()
     let pause = edits.pause_guests().await;
     bench.rig.write("any.txt", "two\n");
     edits.resume_guests(pause, None).await;
+    // One change is made within another.
+    let (outer, inner) = (edits.pause_guests().await, edits.pause_guests().await);
+    bench.rig.write("inner.txt", "two\n");
+    edits.resume_guests(inner, Some(&[bench.target("inner.txt")])).await;
+    edits.resume_guests(outer, Some(&[])).await;
     assert_eq!(edits.guest_ends(&change.id).await, [bench.target("guest.txt")]);
     assert_eq!(bench.review("guest.txt"), [(Applied, "one\n".into(), "two\n".into())]);
-    for name in ["own.txt", "any.txt", "saved.txt"] {
+    for name in ["own.txt", "any.txt", "saved.txt", "inner.txt"] {
         assert_eq!(bench.review(name), [], "{name}");
     }
 }
