@@ -119,3 +119,24 @@ fn nobody_is_notified_of_reading() {
     let (kind, paths) = reported.recv().unwrap();
     assert!(kind.is_create() && paths == [root.join("end")], "{kind:?} {paths:?}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_system_is_not_asked_for_files_that_are_opened() {
+    const IN_OPEN: u32 = 0x20;
+    let (_kept, root) = folder();
+    let (watch, _reported) = hearing();
+    watch.watch(&root).unwrap();
+    let mut masks = Vec::new();
+    for entry in fs::read_dir("/proc/self/fdinfo").unwrap() {
+        // Another test may have closed it.
+        let Ok(facts) = fs::read_to_string(entry.unwrap().path()) else { continue };
+        let watches = facts.lines().filter(|line| line.starts_with("inotify "));
+        masks.extend(
+            watches.filter_map(|line| line.split(" mask:").nth(1)?.split(' ').next().map(str::to_owned)),
+        );
+    }
+    assert!(!masks.is_empty(), "the folder is watched");
+    let is_asked = |mask: &String| u32::from_str_radix(mask, 16).unwrap() & IN_OPEN != 0;
+    assert!(!masks.iter().any(is_asked), "{masks:?}");
+}
