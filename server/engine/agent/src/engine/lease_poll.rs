@@ -113,7 +113,26 @@ impl SeenTime {
 
 #[cfg(test)]
 mod tests {
+    use kode_journal::lease::SessionWriter;
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_is_found_without_a_watch_until_nothing_is_polled_any_more() {
+        let home = tempfile::tempdir().unwrap();
+        let (poll, wake) = (LeasePoll::default(), Arc::new(Notify::new()));
+        let lease = Lease::beside(&home.path().join("journal.jsonl"));
+        let guard = poll.watch(&lease, &wake);
+        lease.announce(&SessionWriter::this("another"));
+        lease.write_pending(&"something").unwrap();
+        wake.notified().await;
+        drop(guard);
+        sleep(POLL * 2).await;
+        assert!(!lock(&poll.folders).is_running);
+        // It begins again with the next.
+        let _guard = poll.watch(&lease, &wake);
+        wake.notified().await;
+    }
 
     #[test]
     fn a_folder_is_read_again_when_its_time_is_another_or_was_recent() {
