@@ -13,6 +13,7 @@ class Editor(Neovim):
     """The chat of agentic.nvim."""
 
     section = "agentic.nvim"
+    answers = ("Allow once", "Allow for this session", "Deny")
 
     def _open_panel(self) -> None:
         self.command("lua require('agentic').open()")
@@ -26,45 +27,22 @@ class Editor(Neovim):
         self.normal()
         self.world.press("C-s")
 
-    def _choose(self, label: str) -> None:
-        pattern = re.compile(rf"(\d)\W+{label}")
-        found = self.world.until(f"the chat offers {label}", lambda: pattern.search(self.conversation()))
+    def _answer(self, answer: str) -> None:
+        pattern = re.compile(rf"(\d)\W+{answer}")
+        found = self.world.until(f"the chat offers {answer}", lambda: pattern.search(self.conversation()))
         self.focus("AgenticChat")
         # Only the first answers have their numbers as keys.
         self.world.type("j" * (int(found[1]) - 1))
         self.world.press("Enter")
-
-    def allow(self) -> None:
-        """Allows the request once."""
-        self._choose("Allow once")
-
-    def allow_always(self) -> None:
-        """Allows for longer."""
-        self._choose("Allow for this session")
-
-    def deny(self) -> None:
-        """Denies the request."""
-        self._choose("Deny")
 
     def cancel(self) -> None:
         """Cancels the turn."""
         self.focus_file()
         self.command("lua require('agentic').stop_generation()")
 
-    def reload(self) -> None:
-        """Loads a file that has changed on the disk: it does so by itself, but not for a command."""
-        self.focus_file()
-        self.command("checktime")
-
     def sees_change(self, *lines: str) -> None:
         """Waits until a change is shown that waits for an answer."""
         acp_cases.sees(self.world, self, "Allow once", *lines)
-
-    def edits_beside_unsaved(self) -> None:
-        """The change of the file on the disk is shown, and allowed."""
-        self.sees_change('greeting = "Hello"')
-        assert acp_cases.MINE not in self.world.heard()
-        self.allow()
 
     def check_unsaved(self) -> None:
         """The change is on the disk."""

@@ -13,6 +13,7 @@ class Editor(Neovim):
     """A chat of CodeCompanion."""
 
     section = "CodeCompanion"
+    answers = ("Accept", "Always accept", "Reject")
     # Debian builds LuaJIT with an extension of Lua 5.2, by which the main coroutine is one. CodeCompanion then waits in it, and
     # its /resume fails.
     before = """local running = coroutine.running
@@ -35,8 +36,8 @@ end
         self.normal()
         self.world.press("Enter")
 
-    def _choose(self, label: str) -> None:
-        key = self.world.until(f"the chat offers {label}", lambda: self._offered().get(label))
+    def _answer(self, answer: str) -> None:
+        key = self.world.until(f"the chat offers {answer}", lambda: self._offered().get(answer))
         self.focus("codecompanion")
         self.world.type(key)
 
@@ -45,45 +46,14 @@ end
         lines = [line.split("`") for line in self.conversation().splitlines() if line.startswith("- `")]
         return {parts[2].removeprefix(" - "): parts[1] for parts in lines}
 
-    def allow(self) -> None:
-        """Allows the request once."""
-        self._choose("Accept")
-
-    def allow_always(self) -> None:
-        """Allows for longer."""
-        self._choose("Always accept")
-
-    def deny(self) -> None:
-        """Denies the request."""
-        self._choose("Reject")
-
     def cancel(self) -> None:
         """Cancels the turn."""
         self.focus("codecompanion")
         self.world.type("q")
 
-    def reload(self) -> None:
-        """Loads a file that has changed on the disk: it does not by itself."""
-        self.command("checktime")
-
     def ask_command(self, line: str) -> None:
         """Sends a command of the agent."""
         self.ask("\\" + line)
-
-    def sees_change(self, *lines: str) -> None:
-        """Waits until a change is shown that waits for an answer."""
-        acp_cases.sees(self.world, self, *lines)
-
-    def edits_beside_unsaved(self) -> None:
-        """The change of the file on the disk is shown, and allowed."""
-        self.sees_change('greeting = "Hello"')
-        assert acp_cases.MINE not in self.world.heard()
-        self.allow()
-
-    def check_unsaved(self) -> None:
-        """The change is on the disk, and the text in the buffer."""
-        assert self.world.read(acp_cases.NAME) == acp_cases.AFTER
-        assert self.buffer() == acp_cases.UNSAVED and self.is_unsaved(), self.buffer()
 
     def resume(self, name: str, title: str) -> None:
         """Opens a file, and continues the session of this title."""

@@ -8,6 +8,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import acp_cases
 from clients import DOCS, Client, settings
 from world import LIMIT, Page
 
@@ -27,6 +28,8 @@ class Neovim(Client):
     """The section of the page that is about it."""
     before = ""
     """Lua that the configuration begins with."""
+    answers = ("", "", "")
+    """The answers to a request: once, for longer, and no."""
 
     def open(self, name: str, paired: bool = False) -> None:
         """Opens a file, and the panel beside it; with the language server in the same Neovim if it is to be paired."""
@@ -79,12 +82,9 @@ class Neovim(Client):
 
     def normal(self) -> None:
         """Goes to normal mode."""
-
-        def leave() -> bool:
-            self.world.press("Escape")
-            return self._evaluate("mode()") == "n"
-
-        self.world.until("Neovim is in normal mode", leave)
+        # Not Escape: Neovim waits after one for the rest of a longer key, and takes two for one with Alt.
+        self.world.press("C-\\", "C-n")
+        self.world.until("Neovim is in normal mode", lambda: self._evaluate("mode()") == "n")
 
     def focus_file(self) -> None:
         """Goes to the window of the file."""
@@ -119,6 +119,41 @@ class Neovim(Client):
         """Takes one step back in the file's buffer."""
         self.focus_file()
         self.command("undo")
+
+    def reload(self) -> None:
+        """Loads a file that has changed on the disk: no client does so after a command."""
+        self.focus_file()
+        self.command("checktime")
+
+    def allow(self) -> None:
+        """Allows the request once."""
+        self._answer(self.answers[0])
+
+    def allow_always(self) -> None:
+        """Allows for longer."""
+        self._answer(self.answers[1])
+
+    def deny(self) -> None:
+        """Denies the request."""
+        self._answer(self.answers[2])
+
+    def sees_change(self, *lines: str) -> None:
+        """Waits until a change is shown that waits for an answer."""
+        acp_cases.sees(self.world, self, *lines)
+
+    def edits_beside_unsaved(self) -> None:
+        """The change of the file on the disk is shown, and allowed."""
+        self.sees_change('greeting = "Hello"')
+        assert acp_cases.MINE not in self.world.heard()
+        self.allow()
+
+    def check_unsaved(self) -> None:
+        """The change is on the disk, and the text in the buffer."""
+        assert self.world.read(acp_cases.NAME) == acp_cases.AFTER
+        assert self.buffer() == acp_cases.UNSAVED and self.is_unsaved(), self.buffer()
+
+    def _answer(self, answer: str) -> None:
+        raise NotImplementedError
 
     def _open_panel(self) -> None:
         raise NotImplementedError
