@@ -662,11 +662,11 @@ fn bad_pattern(pattern: &str, error: &grep_regex::Error) -> ToolError {
 
 fn unknown_type(name: &str, known: &[FileTypeDef]) -> ToolError {
     let extension = format!("*.{}", name.trim_start_matches('.'));
-    let of_extension = known.iter().filter(|kind| kind.globs().contains(&extension));
-    let alike =
-        known.iter().filter(|kind| similar::TextDiff::from_chars(name, kind.name()).ratio() >= SIMILAR);
+    let of_extension = known.iter().filter(|kind| kind.globs().contains(&extension)).map(FileTypeDef::name);
+    let names: Vec<&str> = known.iter().map(FileTypeDef::name).collect();
+    let alike = similar::get_close_matches(name, &names, MAX_SUGGESTIONS, SIMILAR);
     let mut suggestions: Vec<String> = Vec::new();
-    for kind in of_extension.chain(alike).map(|kind| format!("`{}`", kind.name())) {
+    for kind in of_extension.chain(alike).map(|name| format!("`{name}`")) {
         if !suggestions.contains(&kind) && suggestions.len() < MAX_SUGGESTIONS {
             suggestions.push(kind);
         }

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use memchr::memchr3_iter;
-use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
+use similar::DiffTag;
 
-use crate::edit::diff::{DIFF_DEADLINE, split_lines, without_break};
+use crate::edit::diff::{DIFF_DEADLINE, diff_tokens, split_lines, without_break};
 
 /// The plain character that `character` is a variant of; itself when it is not a variant.
 pub(super) fn plain(character: char) -> char {
@@ -66,7 +66,7 @@ pub(super) fn adapt(old: &str, found: &str, new: &str) -> Option<String> {
     let new_bare: Vec<&str> = new_lines.iter().map(|line| without_break(line)).collect();
     let deadline = Instant::now() + DIFF_DEADLINE;
     let mut adapted = String::with_capacity(new.len());
-    for op in capture_diff_slices_deadline(Algorithm::Myers, &old, &new_bare, Some(deadline)) {
+    for op in diff_tokens(&old, &new_bare, deadline) {
         for (offset, at) in op.new_range().enumerate() {
             let line = new_bare[at];
             let partner = op.old_range().start + offset;

@@ -17,6 +17,12 @@ use kode_base::paths::one_line;
 /// How long one comparison looks for the smallest difference.
 pub const DIFF_DEADLINE: Duration = Duration::from_millis(500);
 
+/// The differences of two sequences of lines or words. Every comparison here goes through this: `similar` compiles all its
+/// algorithms, some 100 KB, for each type of token.
+pub(super) fn diff_tokens(old: &[&str], new: &[&str], deadline: Instant) -> Vec<DiffOp> {
+    capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(deadline))
+}
+
 /// Unchanged lines shown around a change.
 const CONTEXT_LINES: usize = 3;
 
@@ -65,7 +71,7 @@ impl Patch {
     pub fn between(old: &str, new: &str) -> Self {
         let (old, new) = (split_lines(old), split_lines(new));
         let deadline = Instant::now() + DIFF_DEADLINE;
-        let ops = capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(deadline));
+        let ops = diff_tokens(&old, &new, deadline);
         let mut patch = Self::default();
         let mut kept_lines = 0;
         for group in group_diff_ops(ops, CONTEXT_LINES) {
@@ -285,7 +291,7 @@ fn token_changes<'text>(
     let (old, new) = (split(span.old), split(span.new));
     let (mut old_at, mut new_at) = (0, 0);
     let mut changes = Vec::new();
-    for op in capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(deadline)) {
+    for op in diff_tokens(&old, &new, deadline) {
         let old_length: usize = old[op.old_range()].iter().map(|token| token.len()).sum();
         let new_length: usize = new[op.new_range()].iter().map(|token| token.len()).sum();
         if op.tag() != DiffTag::Equal {

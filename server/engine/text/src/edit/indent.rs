@@ -12,10 +12,10 @@ use std::time::Instant;
 
 use self::search::{anchor, bytes_around, bytes_of, count_lines, line_of_body};
 use memchr::memmem;
-use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
+use similar::DiffTag;
 
 use crate::edit::TextEdit;
-use crate::edit::diff::{DIFF_DEADLINE, common_ends, split_lines, without_break};
+use crate::edit::diff::{DIFF_DEADLINE, common_ends, diff_tokens, split_lines, without_break};
 use kode_base::encoding::LineEnding;
 
 /// Letters and digits that a passage of one line needs: shorter lines are in many places by chance.
@@ -170,7 +170,7 @@ impl IndentedMatch {
         let new: Vec<&str> = written.iter().map(bare).collect();
         let deadline = Instant::now() + DIFF_DEADLINE;
         let mut text = String::new();
-        for op in capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(deadline)) {
+        for op in diff_tokens(&old, &new, deadline) {
             for (offset, at) in op.new_range().enumerate() {
                 let kept = (op.tag() == DiffTag::Equal).then(|| passage[op.old_range().start + offset]);
                 match kept {

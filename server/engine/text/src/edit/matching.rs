@@ -9,11 +9,10 @@ use std::time::Instant;
 
 use memchr::memmem::Finder;
 use memchr::{memchr, memchr2_iter};
-use similar::{Algorithm, capture_diff_slices_deadline};
 
 use crate::edit::TextEdit;
 use crate::edit::characters::adapt;
-use crate::edit::diff::{DIFF_DEADLINE, common_ends, split_lines};
+use crate::edit::diff::{DIFF_DEADLINE, common_ends, diff_tokens, split_lines};
 use kode_base::encoding::LineEnding;
 
 /// All places where a text was found, by the strictest comparison that found any.
@@ -151,13 +150,15 @@ pub fn adopt_line_breaks<'new>(old: &str, new: &'new str) -> Cow<'new, str> {
         return Cow::Owned(with_line_breaks(new, dominant));
     }
     let (old_lines, new_lines) = (split_lines(old), split_lines(new));
-    let bare = |lines: &[&'_ str]| -> Vec<String> {
+    let bare = |lines: &[&str]| -> Vec<String> {
         lines.iter().map(|line| FoldedText::new(line, Tolerance::LineBreaks).text.into_owned()).collect()
     };
     let (old_bare, new_bare) = (bare(&old_lines), bare(&new_lines));
+    let old_tokens: Vec<&str> = old_bare.iter().map(String::as_str).collect();
+    let new_tokens: Vec<&str> = new_bare.iter().map(String::as_str).collect();
     let deadline = Instant::now() + DIFF_DEADLINE;
     let mut adopted = String::with_capacity(new.len());
-    for op in capture_diff_slices_deadline(Algorithm::Myers, &old_bare, &new_bare, Some(deadline)) {
+    for op in diff_tokens(&old_tokens, &new_tokens, deadline) {
         if op.tag() == similar::DiffTag::Equal {
             adopted.extend(old_lines[op.old_range()].iter().copied());
         } else {

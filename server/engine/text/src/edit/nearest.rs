@@ -5,9 +5,9 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline};
+use similar::{DiffOp, DiffTag};
 
-use crate::edit::diff::{split_lines, without_break};
+use crate::edit::diff::{diff_tokens, split_lines, without_break};
 
 /// Bytes of a text that are searched.
 const MAX_TEXT_BYTES: usize = 1 << 20;
@@ -134,7 +134,7 @@ fn compare(wanted: &[&str], lines: &[&str]) -> Vec<DiffOp> {
     let wanted: Vec<&str> = wanted.iter().map(|line| line.trim()).collect();
     let lines: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
     let deadline = Instant::now() + DEADLINE;
-    capture_diff_slices_deadline(Algorithm::Myers, &wanted, &lines, Some(deadline))
+    diff_tokens(&wanted, &lines, deadline)
 }
 
 fn indent(line: &str) -> String {
