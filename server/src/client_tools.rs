@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use kode_engine::base::task;
 use kode_engine::mcp::client_tools::{ClientToolCall, ClientTools, ToolClient};
 use kode_protocol as wire;
 use serde_json::Value;
@@ -35,7 +36,7 @@ impl ToolClient for RequestingClient {
             let (sender, answer) = oneshot::channel();
             let asked = client.clone();
             // The request is owned by a task of its own: the service cannot bear an answer no caller waits for.
-            tokio::spawn(async move {
+            task::spawn(async move {
                 let _ = sender.send(asked.send_request::<wire::CallTool>(params).await);
             });
             let mut cancelling = CancelGuard { client, id: Some(id) };
@@ -61,7 +62,7 @@ impl Drop for CancelGuard {
     fn drop(&mut self) {
         let Some(call_id) = self.id.take() else { return };
         let client = self.client.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             client.send_notification::<wire::ToolCancelled>(wire::ToolCancelledParams { call_id }).await;
         });
     }

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kode_engine::base::paths::Target;
+use kode_engine::base::task;
 use kode_engine::text::document::DocumentSnapshot;
 use kode_engine::text::edit::TextEdit;
 use kode_engine::text::host::{
@@ -130,7 +131,7 @@ impl LspHost {
     fn send(&self, params: ApplyWorkspaceEditParams) -> oneshot::Receiver<EditAnswer> {
         let (sender, answer) = oneshot::channel();
         let client = self.connection.client.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             let answer = match client.send_request::<ApplyWorkspaceEdit>(params).await {
                 Ok(response) if response.applied => EditAnswer::Applied,
                 Ok(response) => EditAnswer::Refused(
@@ -153,7 +154,7 @@ impl LspHost {
         let connection = Arc::clone(&self.connection);
         let asked = document.target();
         let params = wire::SaveDocumentsParams { uris: vec![wire::Uri::new(document.uri.as_str())] };
-        tokio::spawn(async move {
+        task::spawn(async move {
             let outcome = match connection.client.send_request::<wire::SaveDocuments>(params).await {
                 Ok(result) => save_outcome(&asked, result),
                 Err(error) => not_saved(&error.message),

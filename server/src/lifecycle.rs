@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
+use kode_engine::base::task;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -86,7 +87,7 @@ impl Lifecycle {
         let ending = lock(&self.ending)
             .get_or_insert_with(|| {
                 // A task of its own, because a handler that waits here may be dropped at any time.
-                let tasks = tokio::spawn(run_tasks(mem::take(&mut *lock(&self.at_end))));
+                let tasks = task::spawn(run_tasks(mem::take(&mut *lock(&self.at_end))));
                 tasks.map(|_| ()).boxed().shared()
             })
             .clone();
@@ -96,7 +97,7 @@ impl Lifecycle {
     /// Stops the server when the process with this id is gone.
     pub fn watch_process(&self, id: u32) {
         let (stop, left) = (self.stop.clone(), self.left.clone());
-        tokio::spawn(async move {
+        task::spawn(async move {
             let mut interval = tokio::time::interval(WATCH_INTERVAL);
             while process_exists(id) {
                 tokio::select! {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use kode_engine::base::scratch;
+use kode_engine::base::task;
 use tokio::runtime::Runtime;
 
 use crate::lifecycle::Lifecycle;
@@ -50,7 +51,7 @@ pub(crate) fn end_on_signal(lifecycle: &Arc<Lifecycle>) {
     match EndSignals::listen() {
         Ok(mut signals) => {
             let lifecycle = Arc::clone(lifecycle);
-            tokio::spawn(async move {
+            task::spawn(async move {
                 signals.next().await;
                 lifecycle.stop();
             });

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use kode_engine::base::paths::AbsPath;
 use kode_engine::base::secret::Secret;
+use kode_engine::base::task;
 use kode_engine::base::{file_moves, private};
 use kode_engine::config::settings::{SettingsPolicies, SettingsScope};
 use kode_engine::model::catalog::ModelCatalog;
@@ -279,7 +280,7 @@ pub(crate) async fn keep(
     let policies = Arc::clone(&agent.policies);
     let failed = |reason: String| SetupError::Settings(reason);
     let state = home::folder().map_err(|error| failed(error.to_string()))?;
-    let saved = tokio::task::spawn_blocking(move || save(&policies, &state, &choice, name.as_deref(), main));
+    let saved = task::spawn_blocking(move || save(&policies, &state, &choice, name.as_deref(), main));
     let saved = saved.await.map_err(|error| failed(error.to_string()))??;
     settings::files_changed(agent).await;
     Ok(saved)

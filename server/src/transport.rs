@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use futures::future::{self, BoxFuture, FutureExt, poll_fn};
 use futures::{Sink, SinkExt};
+use kode_engine::base::task;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
@@ -87,7 +88,7 @@ where
 {
     let (calls, client_answers) = socket.split();
     let (answers, queue) = mpsc::channel(ANSWER_QUEUE);
-    let mut writing = tokio::spawn(writer::write_frames(writer, queue, calls));
+    let mut writing = task::spawn(writer::write_frames(writer, queue, calls));
     let mut dispatch = Dispatcher {
         service,
         client_answers,

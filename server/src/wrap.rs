@@ -23,6 +23,7 @@ use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use kode_engine::base::task;
 use kode_engine::process::shell::served;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -77,9 +78,10 @@ async fn serve(
     let (to_agent, agent_input) = tokio::io::duplex(CONNECTION);
     let (agent_output, from_agent) = tokio::io::duplex(CONNECTION);
     let lifecycle = Arc::clone(&connection.lifecycle);
-    let serving = tokio::spawn(async move {
-        transport::serve(agent_input, agent_output, service, socket, &lifecycle).await
-    });
+    let serving =
+        task::spawn(
+            async move { transport::serve(agent_input, agent_output, service, socket, &lifecycle).await },
+        );
     let agent = AgentEnd { to_agent, from_agent, serving };
     Relay::new(RelayParts { wrapped, connection, launch, from_tools }).run((input, output), agent).await
 }

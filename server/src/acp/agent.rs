@@ -13,6 +13,7 @@ use kode_engine::agent::hooks::EndReason;
 use kode_engine::agent::sessions::CleanupOptions;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
+use kode_engine::base::task;
 use kode_engine::config::policies::PolicyProvider;
 use kode_engine::config::settings::SettingsPolicies;
 use kode_engine::languages::Languages;
@@ -130,7 +131,7 @@ impl AcpAgent {
     /// Assembles the models from the files and the environment as they are now.
     pub(super) async fn refresh_models(&self) {
         let (policies, options) = (Arc::clone(&self.policies), Arc::clone(&self.options));
-        let models = tokio::task::spawn_blocking(move || (options.models)(&policies).0).await;
+        let models = task::spawn_blocking(move || (options.models)(&policies).0).await;
         match models {
             Ok(models) => drop(self.engine.replace_models(models).await),
             Err(error) => tracing::error!(%error, "assembling the models broke off"),
@@ -141,7 +142,7 @@ impl AcpAgent {
     async fn settings_changed(&self) {
         self.refresh_models().await;
         let policies = Arc::clone(&self.policies);
-        if let Ok(equipment) = tokio::task::spawn_blocking(move || policies::equipment(&policies)).await {
+        if let Ok(equipment) = task::spawn_blocking(move || policies::equipment(&policies)).await {
             self.engine.set_concurrency(equipment.concurrency);
             self.search.set(equipment.provider);
         }
@@ -160,9 +161,9 @@ impl AcpAgent {
     /// announced that. Nothing waits for it.
     fn start_cleanup(&self) {
         let (catalogue, policies) = (Arc::clone(self.engine.catalogue()), Arc::clone(&self.policies));
-        tokio::spawn(async move {
+        task::spawn(async move {
             tokio::time::sleep(CLEANUP_DELAY).await;
-            let cleaning = tokio::task::spawn_blocking(move || {
+            let cleaning = task::spawn_blocking(move || {
                 let days = policies.cleanup_days();
                 catalogue.clean_up(CleanupOptions { now: Timestamp::now(), days, announces: false })
             });

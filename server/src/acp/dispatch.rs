@@ -15,6 +15,7 @@ use futures::FutureExt;
 use kode_engine::acp::lines::{MessageReader, OUTBOX, write_lines};
 use kode_engine::acp::message::RpcMessage;
 use kode_engine::acp::peer::{CANCEL_REQUEST, RpcPeer};
+use kode_engine::base::task;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
@@ -47,7 +48,7 @@ where
 {
     let (outbox, queue) = mpsc::channel(OUTBOX);
     let peer = RpcPeer::new(outbox);
-    let mut writing = tokio::spawn(write_lines(writer, queue));
+    let mut writing = task::spawn(write_lines(writer, queue));
     let server = AcpServer::new(Arc::clone(&peer), options, Arc::clone(&lifecycle));
     let mut dispatch =
         RpcDispatcher { server, peer, handlers: JoinSet::new(), waiting: WaitingRequests::default() };

@@ -13,6 +13,7 @@ use kode_engine::agent::history::Snapshot;
 use kode_engine::agent::session::prompts::SubmitOutcome;
 use kode_engine::base::ids::{QueueId, TurnId};
 use kode_engine::base::question::Question;
+use kode_engine::base::task;
 use kode_engine::permission::PermissionPrompt;
 use kode_engine::record::event::{
     Event, EventLog, Item, ItemBody, NoticeKind, NoticeLevel, RunState, Subscription, TurnEnd,
@@ -55,7 +56,7 @@ pub(super) fn start(
     for question in snapshot.questions {
         follower.ask_question(question);
     }
-    let task = tokio::spawn(async move { follower.run(events).await });
+    let task = task::spawn(async move { follower.run(events).await });
     session.follow_by(log(attached), task.abort_handle());
 }
 
@@ -225,13 +226,13 @@ impl AcpFollower {
 
     fn ask_permission(&mut self, prompt: PermissionPrompt) {
         let (id, session) = (prompt.id.as_str().to_owned(), Arc::clone(&self.session));
-        let asking = tokio::spawn(async move { permission::ask(&session, prompt).await });
+        let asking = task::spawn(async move { permission::ask(&session, prompt).await });
         self.asked.insert(id, asking.abort_handle());
     }
 
     fn ask_question(&mut self, question: Question) {
         let (id, session) = (question.id.as_str().to_owned(), Arc::clone(&self.session));
-        let asking = tokio::spawn(async move { question::ask(&session, question).await });
+        let asking = task::spawn(async move { question::ask(&session, question).await });
         self.asked.insert(id, asking.abort_handle());
     }
 
@@ -245,7 +246,7 @@ impl AcpFollower {
     /// Shows the present state after a gap in the events.
     async fn catch_up(&mut self) {
         let Ok(attached) = self.session.attached() else { return };
-        let now = tokio::task::spawn_blocking(move || snapshot(&attached, CAUGHT_UP)).await;
+        let now = task::spawn_blocking(move || snapshot(&attached, CAUGHT_UP)).await;
         let Ok(now) = now else { return };
         let turns = self.session.prompts().turns();
         self.updates.catch_up(&now, &turns).await;

@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::paths::{AbsPath, Target};
+use kode_engine::base::task;
 use kode_engine::text::document::DocumentSnapshot;
 use kode_engine::text::edit::change::apply_edits;
 use kode_engine::text::host::{
@@ -306,7 +307,7 @@ impl ClientFiles {
     async fn note_saved(&self, target: &Target) {
         let Some(document) = self.document(target) else { return };
         let path = document.path.clone();
-        let saved = tokio::task::spawn_blocking(move || std::fs::read_to_string(path?).ok()).await;
+        let saved = task::spawn_blocking(move || std::fs::read_to_string(path?).ok()).await;
         if saved.is_ok_and(|saved| saved.is_some_and(|saved| document.text == *saved)) {
             lock(&self.table).publish(&DocumentEvent::Saved { document, by_user: false });
         }
@@ -354,7 +355,7 @@ impl Host for ClientFiles {
     async fn refresh_document(&self, target: &Target) {
         let Some(path) = self.own(target) else { return };
         let at = path.clone();
-        let on_disk = tokio::task::spawn_blocking(move || sniff(at.as_path())).await;
+        let on_disk = task::spawn_blocking(move || sniff(at.as_path())).await;
         let on_disk = on_disk.unwrap_or(StoredFile::NoText);
         if on_disk == StoredFile::NoText {
             return self.hide(target);
@@ -463,7 +464,7 @@ fn sniff(path: &Path) -> StoredFile {
 async fn is_on_disk(path: &AbsPath, text: &str) -> bool {
     let (path, text) = (path.clone(), text.to_owned());
     let same = move || std::fs::read_to_string(path).is_ok_and(|saved| saved == text);
-    tokio::task::spawn_blocking(same).await.unwrap_or(false)
+    task::spawn_blocking(same).await.unwrap_or(false)
 }
 
 fn unconfirmed(error: &PeerCallError) -> DocumentEditOutcome {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kode_engine::base::paths::{AbsPath, Target};
+use kode_engine::base::task;
 use kode_engine::record::event::NoticeLevel;
 use kode_engine::text::document::DocumentSnapshot;
 use kode_engine::text::host::{
@@ -51,7 +52,7 @@ impl EditorPairs {
 /// Tells the client of a session, once, when its pair has ended.
 pub(super) fn report_end(open: &Arc<AcpSession>, editor: &Arc<PairedEditor>) {
     let (open, ended, editor) = (Arc::downgrade(open), editor.ended(), editor.name.clone());
-    tokio::spawn(async move {
+    task::spawn(async move {
         ended.cancelled().await;
         let Some(open) = open.upgrade() else { return };
         let text = format!("The language server of {editor} has ended: unsaved text is no longer seen.");

@@ -23,6 +23,7 @@ use kode_engine::base::ids::SessionId;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::base::spelling::Spellings;
+use kode_engine::base::task;
 use kode_engine::config::command::{TypedCommand, btw};
 use kode_engine::record::event::NoticeLevel;
 use serde::Serialize;
@@ -84,7 +85,7 @@ impl AcpServer {
         follow_from(&open, &attached, now.mode, 0);
         // Files of commands and styles are read meanwhile; the request does not wait for them.
         let sent = config::options(&agent, &attached, &now);
-        tokio::spawn(async move {
+        task::spawn(async move {
             if let Some(update) = commands::update(&open).await {
                 updates(&open).send(update).await;
             }
@@ -107,7 +108,7 @@ impl AcpServer {
         let folders = RequestFolders { cwd: request.cwd, additional: request.additional_directories };
         let (open, attached) = self.attach(&request.session_id.0, folders, request.mcp_servers).await?;
         let of_items = attached.clone();
-        let now = tokio::task::spawn_blocking(move || follow::snapshot(&of_items, usize::MAX));
+        let now = task::spawn_blocking(move || follow::snapshot(&of_items, usize::MAX));
         let now = now.await.map_err(|_| error::internal("The transcript could not be read."))?;
         let mut replay = updates(&open).replaying();
         for item in &now.items {
@@ -164,7 +165,7 @@ impl AcpServer {
         };
         let mut query = ListSessions { cursor: request.cursor, ..ListSessions::newest(workspaces, PAGE) };
         let engine = self.agent()?.engine.clone();
-        let pages = tokio::task::spawn_blocking(move || {
+        let pages = task::spawn_blocking(move || {
             let (mut sessions, mut looks) = (Vec::new(), 0);
             loop {
                 let page = engine.list_sessions(&query)?;
@@ -312,7 +313,7 @@ impl AcpServer {
         live.turns().cancel();
         live.side_questions().cancel();
         if !answers.is_empty() {
-            tokio::spawn(async move { open.answer(answers).await });
+            task::spawn(async move { open.answer(answers).await });
         }
     }
 
@@ -328,7 +329,7 @@ impl AcpServer {
                     if live.prompts().remove_queued(&queue).is_ok() {
                         open.prompts().remove(request);
                         let answer = (request.clone(), Err(error::cancelled()));
-                        tokio::spawn(async move { open.answer(vec![answer]).await });
+                        task::spawn(async move { open.answer(vec![answer]).await });
                     }
                 }
                 TurnSlot::Preparing | TurnSlot::Answer(_) | TurnSlot::Restoring => {}

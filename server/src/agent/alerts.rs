@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kode_engine::base::ids::SessionId;
+use kode_engine::base::task;
 use kode_engine::config::preferences::{AlertKind, AlertSettings};
 use kode_engine::record::event::{Event, EventLog, TurnEnd};
 use kode_engine::record::observer::{ObserverEnd, SessionObserver};
@@ -72,7 +73,7 @@ impl SessionAlerts {
             return;
         }
         let (alerts, session) = (Arc::clone(self), session.clone());
-        tokio::spawn(async move {
+        task::spawn(async move {
             if let Some(settings) = alerts.settings().await
                 && took >= settings.after
             {
@@ -89,7 +90,7 @@ impl SessionAlerts {
             return;
         }
         let (alerts, session) = (Arc::clone(self), session.clone());
-        let due = tokio::spawn(async move {
+        let due = task::spawn(async move {
             let Some(settings) = alerts.settings().await else { return };
             // Without reports of the focus the user may well be reading the prompt.
             let is_known = alerts.connection.focus.get() != FocusReport::Unknown;
@@ -156,7 +157,7 @@ impl SessionObserver for Alerts {
             waiting: Mutex::default(),
         });
         let mut events = events.subscribe(events.newest(), Vec::new());
-        tokio::spawn(async move {
+        task::spawn(async move {
             loop {
                 match events.next().await {
                     Ok(Some(records)) => {

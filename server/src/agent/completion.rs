@@ -8,6 +8,7 @@ use kode_engine::agent::input::complete::{Completion, CompletionSources, CursorW
 use kode_engine::agent::session::Session;
 use kode_engine::agent::sessions::{ListSessions, WorkspaceFilter};
 use kode_engine::base::paths::AbsPath;
+use kode_engine::base::task;
 
 use super::Agent;
 use crate::convert::error::{self, RequestError};
@@ -32,7 +33,7 @@ pub(crate) async fn candidates(
     let lister = Arc::clone(agent);
     let sessions = if word.typed.starts_with("session:") {
         let query = ListSessions::newest(WorkspaceFilter::These(agent.folders()), MAX_SESSIONS + 1);
-        let listed = tokio::task::spawn_blocking(move || lister.engine.list_sessions(&query)).await;
+        let listed = task::spawn_blocking(move || lister.engine.list_sessions(&query)).await;
         let listed = listed.map_err(|_| error::internal("the list of sessions could not be made"))?;
         let listed = listed.map_err(|bad| error::internal(&bad.to_string()))?.sessions;
         let others = listed.into_iter().filter(|session| Some(&session.id) != own.as_ref());

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use kode_engine::agent::engine::AttachedSession;
 use kode_engine::base::ids::SessionId;
+use kode_engine::base::task;
 use kode_engine::record::event::{Channel, Event, EventLog, EventRecord};
 use kode_protocol::AgentEvent;
 use tokio::task::JoinHandle;
@@ -98,7 +99,7 @@ fn follow(
     let sends = connection.facts.get().is_some_and(|facts| facts.kode.events);
     let (wanted, sent) = (filter.clone(), Arc::new(AtomicU64::new(since)));
     let newest = Arc::clone(&sent);
-    let task = tokio::spawn(async move {
+    let task = task::spawn(async move {
         loop {
             let batch = match events.next().await {
                 Ok(Some(batch)) => batch,

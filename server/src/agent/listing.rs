@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kode_engine::agent::sessions::{ArchiveFilter, ListSessions, SessionPage, WorkspaceFilter};
+use kode_engine::base::task;
 use kode_protocol::{SessionListChanged, SessionListChangedParams};
 use tokio::time::{Instant, sleep};
 
@@ -28,7 +29,7 @@ pub(crate) fn watch_list(agent: &Arc<Agent>) {
         return;
     }
     let weak = Arc::downgrade(agent);
-    tokio::spawn(async move {
+    task::spawn(async move {
         let mut known = None;
         while let Some(agent) = weak.upgrade().filter(|agent| !agent.connection.lifecycle.is_ending()) {
             let began = Instant::now();
@@ -48,7 +49,7 @@ pub(crate) fn watch_list(agent: &Arc<Agent>) {
 /// A digest of the list; `None` when it could not be read.
 async fn look(agent: &Arc<Agent>) -> Option<u64> {
     let lister = Arc::clone(agent);
-    let listed = tokio::task::spawn_blocking(move || {
+    let listed = task::spawn_blocking(move || {
         let newest = ListSessions::newest(WorkspaceFilter::These(lister.folders()), LOOKED_AT);
         lister.engine.list_sessions(&ListSessions { archived: ArchiveFilter::Include, ..newest })
     });

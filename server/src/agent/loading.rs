@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use kode_engine::agent::history::LoadProgress;
 use kode_engine::base::ids::SessionId;
+use kode_engine::base::task;
 use lsp_types::notification::Progress;
 use lsp_types::request::WorkDoneProgressCreate;
 use lsp_types::{
@@ -32,7 +33,7 @@ pub(crate) fn show(
     let (reported, news) = watch::channel(LoadProgress { read: 0, total: 0 });
     if connection.facts.get().is_some_and(|facts| facts.work_done_progress) {
         let token = NumberOrString::String(format!("load_{id}"));
-        tokio::spawn(follow(connection, token, news));
+        task::spawn(follow(connection, token, news));
     }
     move |loading| {
         reported.send_replace(loading);
@@ -50,7 +51,7 @@ async fn follow(
     }
     let (client, wanted) = (connection.client.clone(), WorkDoneProgressCreateParams { token: token.clone() });
     // A task of its own owns the request: the service fails on an answer without a receiver.
-    let create = tokio::spawn(async move { client.send_request::<WorkDoneProgressCreate>(wanted).await });
+    let create = task::spawn(async move { client.send_request::<WorkDoneProgressCreate>(wanted).await });
     if !matches!(timeout(CREATE_LIMIT, create).await, Ok(Ok(Ok(())))) {
         return;
     }

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Weak};
 
 use futures::future::join_all;
+use kode_engine::base::task;
 use kode_engine::config::settings::EditorUpdate;
 use lsp_types::ConfigurationItem;
 use serde_json::Value;
@@ -69,7 +70,7 @@ pub(crate) fn pull_configuration(agent: &Arc<Agent>) {
     let items: Vec<_> = sections.iter().map(item).collect();
     let agent = Arc::clone(agent);
     // A task of its own owns the request: the service fails on an answer without a receiver.
-    tokio::spawn(async move {
+    task::spawn(async move {
         match agent.connection.client.configuration(items).await {
             Ok(answers) => {
                 let mut answers = answers.into_iter();
@@ -89,7 +90,7 @@ pub(crate) fn configuration_changed(agent: &Arc<Agent>, mut pushed: Value) {
     }
     let settings = pushed.get_mut(SECTION).map(Value::take).unwrap_or_default();
     let agent = Arc::clone(agent);
-    tokio::spawn(async move { configured(&agent, settings, None).await });
+    task::spawn(async move { configured(&agent, settings, None).await });
 }
 
 async fn configured(agent: &Agent, settings: Value, user: Option<Value>) {
@@ -111,7 +112,7 @@ async fn configured(agent: &Agent, settings: Value, user: Option<Value>) {
 
 /// Runs work that waits for the disk; `None` when it panicked.
 pub(super) async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    match tokio::task::spawn_blocking(work).await {
+    match task::spawn_blocking(work).await {
         Ok(done) => Some(done),
         Err(error) => {
             tracing::error!(%error, "work on settings broke off");

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kode_engine::base::paths::AbsPath;
+use kode_engine::base::task;
 use kode_engine::config::settings::SettingsPolicies;
 use kode_engine::config::settings::watch::FileWatch;
 
@@ -38,7 +39,7 @@ impl SettingsWatch {
     pub(crate) fn watch(self: &Arc<Self>, workspaces: WorkspaceFolders, policies: &Arc<SettingsPolicies>) {
         *lock(&self.workspaces) = workspaces;
         let (watch, policies) = (Arc::clone(self), Arc::clone(policies));
-        tokio::task::spawn_blocking(move || {
+        task::spawn_blocking(move || {
             let _one_after_the_other = lock(&watch.arming);
             let workspaces = lock(&watch.workspaces).clone();
             let files: BTreeSet<_> = workspaces.iter().flat_map(|roots| policies.watched(roots)).collect();

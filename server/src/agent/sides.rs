@@ -5,6 +5,7 @@
 use kode_engine::agent::edits::review::ReviewSide;
 use kode_engine::agent::engine::AttachedSession;
 use kode_engine::base::ids::SessionId;
+use kode_engine::base::task;
 use kode_protocol as wire;
 
 use super::Agent;
@@ -26,7 +27,7 @@ pub(crate) async fn refresh(agent: &Agent) {
         }
         let client = connection.client.clone();
         // The request is owned by a task of its own: the service cannot bear an answer no caller waits for.
-        tokio::spawn(async move {
+        task::spawn(async move {
             let params = TextDocumentContentRefreshParams { uri };
             if let Err(error) = client.send_request::<TextDocumentContentRefresh>(params).await {
                 tracing::debug!(%error, "the client did not read a document again");

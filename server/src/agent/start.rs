@@ -12,6 +12,7 @@ use kode_engine::agent::engine::{Engine, EngineOptions};
 use kode_engine::agent::hooks::EndReason;
 use kode_engine::agent::input::complete::Completer;
 use kode_engine::agent::sessions::CleanupOptions;
+use kode_engine::base::task;
 use kode_engine::config::policies::PolicyProvider;
 use kode_engine::languages::Languages;
 use kode_engine::mcp::Mcp;
@@ -58,7 +59,7 @@ pub(crate) fn start(
     let policies = Arc::new(policies);
     if let Some(problem) = equipment.search.problem() {
         let client = connection.client.clone();
-        tokio::spawn(async move { client.show_message(MessageType::WARNING, readable(&problem)).await });
+        task::spawn(async move { client.show_message(MessageType::WARNING, readable(&problem)).await });
     }
     let search = CurrentSearch::default();
     search.set(equipment.provider);
@@ -108,9 +109,9 @@ pub(crate) fn start(
 fn start_cleanup(agent: &Agent) {
     let (catalogue, connection) = (Arc::clone(agent.engine.catalogue()), Arc::clone(&agent.connection));
     let policies = Arc::clone(&agent.policies);
-    tokio::spawn(async move {
+    task::spawn(async move {
         tokio::time::sleep(CLEANUP_DELAY).await;
-        let cleaning = tokio::task::spawn_blocking(move || {
+        let cleaning = task::spawn_blocking(move || {
             let days = policies.cleanup_days();
             let options = CleanupOptions { now: Timestamp::now(), days, announces: true };
             catalogue.clean_up(options).map(|done| (done, days))

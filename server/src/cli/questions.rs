@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kode_engine::agent::session::Session;
 use kode_engine::base::question::{Inquiry, InquiryAnswer, PLAN_ACCEPT, Question, QuestionKind, Reply};
+use kode_engine::base::task;
 use kode_engine::permission::NOBODY;
 
 use crate::cli::terminal;
@@ -56,7 +57,7 @@ pub(super) fn answer(session: &Arc<Session>, question: Question, answerer: Answe
         Answerer::Person => {
             let session = Arc::clone(session);
             // Reading a terminal cannot be cancelled, so it has a thread of its own; a late answer is refused.
-            tokio::task::spawn_blocking(move || {
+            task::spawn_blocking(move || {
                 let waits = || session.requests().questions().iter().any(|waiting| waiting.id == question.id);
                 let asked = question.draft.questions.iter();
                 let answers: Option<Vec<InquiryAnswer>> = asked.map(|inquiry| ask(inquiry, waits)).collect();

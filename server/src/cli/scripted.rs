@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use kode_engine::base::task;
 use kode_engine::providers::scripted::{Script, ScriptedServer};
 use serde_json::json;
 
@@ -43,7 +44,7 @@ pub async fn run(args: ScriptedArgs) -> anyhow::Result<ExitCode> {
         .await
         .context("could not serve the script")?;
     terminal::output(&format!("{}\n", json!({ "listening": server.base_url() })))?;
-    let end = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
+    let end = task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     end.await.context("standard input")?.context("standard input")?;
     Ok(ExitCode::SUCCESS)
 }

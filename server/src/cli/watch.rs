@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::{ItemId, TurnId};
+use kode_engine::base::task;
 use kode_engine::model::Usage;
 use kode_engine::model::price::Cost;
 use kode_engine::permission::{NOBODY, PermissionPrompt, PromptAnswer};
@@ -158,7 +159,7 @@ fn answer(session: &Arc<Session>, prompt: PermissionPrompt, answerer: Answerer) 
         Answerer::Person => {
             let session = Arc::clone(session);
             // Reading the terminal blocks.
-            tokio::task::spawn_blocking(move || {
+            task::spawn_blocking(move || {
                 let waits = || session.requests().permissions().iter().any(|waiting| waiting.id == prompt.id);
                 while let Some(line) = terminal::line("  Number, y or n, or a reason why not: ", waits) {
                     match parse_answer(&prompt, &line) {

@@ -4,6 +4,7 @@
 
 use kode_engine::base::call::ToolKind;
 use kode_engine::base::paths::AbsPath;
+use kode_engine::base::task;
 use kode_engine::config::extension::Extension;
 use kode_engine::config::extension::live::Extensions;
 use kode_engine::config::style::DEFAULT;
@@ -17,10 +18,8 @@ use crate::convert::error::{self, RequestError};
 use crate::handlers::params::Params;
 
 /// Lists the tools.
-pub(crate) async fn tools(
-    backend: &Backend,
-    _params: wire::ListToolsParams,
-) -> Result<wire::ListToolsResult, RequestError> {
+pub(crate) async fn tools(backend: &Backend, params: Params) -> Result<wire::ListToolsResult, RequestError> {
+    let wire::ListToolsParams {} = params.read()?;
     let agent = backend.agent()?;
     let tools = agent.engine.tools().iter().map(|tool| {
         let facts = tool.facts();
@@ -57,8 +56,9 @@ fn first_sentence(text: &str) -> String {
 /// Lists the model profiles.
 pub(crate) async fn models(
     backend: &Backend,
-    _params: wire::ListModelsParams,
+    params: Params,
 ) -> Result<wire::ListModelsResult, RequestError> {
+    let wire::ListModelsParams {} = params.read()?;
     let agent = backend.agent()?;
     let models = agent.engine.models();
     let wanted = agent.options.profile.as_deref().and_then(|name| models.resolve(name).ok());
@@ -138,7 +138,7 @@ fn extensions(backend: &Backend, session: Option<&wire::SessionId>) -> Result<Ex
 
 /// Has work done that waits for the disk.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, RequestError> {
-    tokio::task::spawn_blocking(work).await.map_err(|failed| error::internal(&failed.to_string()))
+    task::spawn_blocking(work).await.map_err(|failed| error::internal(&failed.to_string()))
 }
 
 /// Lists the commands that can be typed after `/`.

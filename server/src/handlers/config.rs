@@ -5,6 +5,7 @@ use kode_engine::agent::state::config::ConfigChange;
 use kode_engine::base::effort::Effort;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::AbsPath;
+use kode_engine::base::task;
 use kode_engine::config::settings::effective::EffectiveSetting;
 use kode_engine::config::settings::{SetError, SettingsScope};
 use kode_protocol as wire;
@@ -27,7 +28,7 @@ pub(crate) async fn get(backend: &Backend, params: Params) -> Result<wire::GetCo
     let session = params.session_id.as_ref().map(|id| backend.session(id)).transpose()?;
     let roots = session.as_ref().map_or_else(|| agent.folders(), |session| session.roots());
     let policies = std::sync::Arc::clone(&agent.policies);
-    let found = tokio::task::spawn_blocking(move || {
+    let found = task::spawn_blocking(move || {
         let policy = policies.of_workspace(&roots);
         (policy.effective(), policy.settings().files)
     });
@@ -101,7 +102,7 @@ pub(crate) async fn set(backend: &Backend, params: Params) -> Result<wire::SetCo
     let policies = std::sync::Arc::clone(&agent.policies);
     let (key, value) = (params.key, params.value);
     let written =
-        tokio::task::spawn_blocking(move || policies.of_workspace(&roots).set(scope, &key, value.as_ref()));
+        task::spawn_blocking(move || policies.of_workspace(&roots).set(scope, &key, value.as_ref()));
     let written = written.await.map_err(|error| error::internal(&error.to_string()))?;
     let change = written.map_err(|error| error::set(&error))?;
     if change.is_changed {

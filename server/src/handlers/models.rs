@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use kode_engine::base::task;
 use kode_engine::providers::discovery::Discovery;
 use kode_protocol as wire;
 
@@ -54,7 +55,7 @@ pub(crate) async fn discover(
 /// Has the published catalog requested that the user has named, and the models resolved again with it.
 fn refresh_catalog(agent: &Arc<Agent>) {
     let agent = Arc::clone(agent);
-    tokio::spawn(async move {
+    task::spawn(async move {
         match policies::refresh_catalog(&agent.policies).await {
             Ok(true) => settings::files_changed(&agent).await,
             Ok(false) => {}
@@ -66,8 +67,9 @@ fn refresh_catalog(agent: &Arc<Agent>) {
 /// Lists the providers that can be set up.
 pub(crate) async fn providers(
     backend: &Backend,
-    _params: wire::ListProvidersParams,
+    params: Params,
 ) -> Result<wire::ListProvidersResult, RequestError> {
+    let wire::ListProvidersParams {} = params.read()?;
     let models = backend.agent()?.engine.models();
     let mut providers = setup::providers(&|name| std::env::var(name).ok());
     for provider in &mut providers {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use kode_engine::agent::sessions::{ListSessions, SearchSessions, WorkspaceFilter};
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::paths::AbsPath;
+use kode_engine::base::task;
 use kode_protocol as wire;
 use tokio_util::sync::CancellationToken;
 
@@ -42,12 +43,12 @@ pub(crate) async fn list(
         thorough: false,
     };
     let lister = Arc::clone(agent);
-    let listed = tokio::task::spawn_blocking(move || {
+    let listed = task::spawn_blocking(move || {
         let listed = lister.engine.list_sessions(&query);
         if listed.as_ref().is_ok_and(|page| page.has_gaps) {
             // The next list then says all of it.
             let catalogue = Arc::clone(lister.engine.catalogue());
-            tokio::task::spawn_blocking(move || catalogue.close_gaps(&query.workspaces));
+            task::spawn_blocking(move || catalogue.close_gaps(&query.workspaces));
         }
         listed
     });
@@ -96,7 +97,7 @@ pub(crate) async fn search(
     let cancel = CancellationToken::new();
     // A request that is cancelled is dropped here.
     let _cancelled_with_the_request = cancel.clone().drop_guard();
-    let found = tokio::task::spawn_blocking(move || catalogue.search(&query, &cancel)).await;
+    let found = task::spawn_blocking(move || catalogue.search(&query, &cancel)).await;
     let found = found.map_err(|_| error::internal("the sessions could not be searched"))?;
     let page = found.map_err(|bad| error::query(&bad))?;
     Ok(convert::sessions::search_page(page, backend.connection().documents.encoding()))

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kode_engine::base::paths::Target;
+use kode_engine::base::task;
 use kode_engine::text::host::{Diagnostic, DiagnosticSeverity, DiagnosticsError, FileDiagnostics};
 use kode_protocol as wire;
 use lsp_types::Url;
@@ -45,7 +46,7 @@ pub(super) async fn ask(
     let (sender, answer) = oneshot::channel();
     let client = connection.client.clone();
     // The request is owned by a task of its own: the service cannot bear an answer no caller waits for.
-    tokio::spawn(async move {
+    task::spawn(async move {
         let _ = sender.send(client.send_request::<wire::EditorDiagnostics>(params).await);
     });
     let failed = |reason: &str| DiagnosticsError::Failed(reason.to_owned());

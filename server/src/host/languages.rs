@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kode_engine::base::task;
 use kode_engine::languages::{EditorAnswer, EditorFailure, EditorRequest, EditorServers};
 use kode_protocol as wire;
 use serde_json::Value;
@@ -96,7 +97,7 @@ impl EditorServers for EditorLanguages {
         let (sender, answer) = oneshot::channel();
         let client = self.connection.client.clone();
         // The request is owned by a task of its own: the service cannot bear an answer no caller waits for.
-        tokio::spawn(async move {
+        task::spawn(async move {
             let _ = sender.send(client.send_request::<wire::EditorLsp>(params).await);
         });
         match timeout(request.limit + GRACE, answer).await {

@@ -12,6 +12,7 @@ use kode_engine::acp::lines::{MessageReader, OUTBOX, write_lines};
 use kode_engine::acp::message::RpcMessage;
 use kode_engine::acp::peer::{PeerCallError, RpcPeer};
 use kode_engine::base::paths::{AbsPath, Target};
+use kode_engine::base::task;
 use kode_engine::text::document::DocumentSnapshot;
 use kode_engine::text::edit::change::apply_edits;
 use kode_engine::text::host::{
@@ -83,7 +84,7 @@ impl PairedEditor {
     pub(crate) async fn find(cwd: &AbsPath) -> Option<Arc<Self>> {
         let at = cwd.clone();
         let pairing = async move {
-            let offer = tokio::task::spawn_blocking(move || place::find(&at)).await.ok()??;
+            let offer = task::spawn_blocking(move || place::find(&at)).await.ok()??;
             match Self::greet(&offer).await {
                 Ok(paired) => Some(paired),
                 Err(why) => {
@@ -104,13 +105,12 @@ impl PairedEditor {
         let (input, output) = stream.into_split();
         let (outbox, queue) = mpsc::channel(OUTBOX);
         let (peer, mirror) = (RpcPeer::new(outbox), Arc::new(Mirror::default()));
-        let writer = tokio::spawn(async move {
+        let writer = task::spawn(async move {
             if let Err(error) = write_lines(output, queue).await {
                 tracing::debug!(%error, "the language server of a pair reads no more");
             }
         });
-        let reader =
-            tokio::spawn(read_all(MessageReader::new(input), Arc::clone(&peer), Arc::clone(&mirror)));
+        let reader = task::spawn(read_all(MessageReader::new(input), Arc::clone(&peer), Arc::clone(&mirror)));
         let tasks = [OwnTask(writer), OwnTask(reader)];
         let hello = Hello { version: VERSION, token: offer.token.clone() };
         let welcome: Welcome =

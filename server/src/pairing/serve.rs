@@ -13,6 +13,7 @@ use kode_engine::acp::peer::RpcPeer;
 use kode_engine::base::host_name::host_name;
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::paths::{AbsPath, real_path};
+use kode_engine::base::task;
 use kode_engine::text::host::{
     DocumentEdit, DocumentEditOutcome, DocumentEvent, DocumentObserver, Host, SaveOutcome,
 };
@@ -52,7 +53,7 @@ const MAX_EVENTS: usize = 4_096;
 /// Offers this server to processes of the same editor, until it ends. Nothing waits for it, and what fails costs pairs alone.
 pub(crate) fn begin(connection: &Arc<ClientConnection>) {
     let connection = Arc::clone(connection);
-    tokio::spawn(async move {
+    task::spawn(async move {
         if let Err(error) = listen(&connection).await {
             tracing::info!(%error, "this server cannot be paired with");
         }
@@ -68,7 +69,7 @@ async fn listen(connection: &Arc<ClientConnection>) -> io::Result<()> {
     if roots.is_empty() {
         return Ok(());
     }
-    let folder = tokio::task::spawn_blocking(place::folder).await.map_err(io::Error::other)??;
+    let folder = task::spawn_blocking(place::folder).await.map_err(io::Error::other)??;
     let process = std::process::id();
     // Two ids have more than 128 random bits.
     let token = format!("{}{}", SessionId::generate(), SessionId::generate());
@@ -80,9 +81,7 @@ async fn listen(connection: &Arc<ClientConnection>) -> io::Result<()> {
     let (ending, of) = (Arc::clone(&offer), folder.clone());
     connection.lifecycle.at_end(async move { place::withdraw(&ending, &of) });
     let (published, of) = (Arc::clone(&offer), folder.clone());
-    tokio::task::spawn_blocking(move || place::publish(&published, &of))
-        .await
-        .map_err(io::Error::other)??;
+    task::spawn_blocking(move || place::publish(&published, &of)).await.map_err(io::Error::other)??;
     let places = Arc::new(Semaphore::new(MAX_PARTNERS));
     let mut partners = JoinSet::new();
     loop {
@@ -127,7 +126,7 @@ async fn serve(
     }
     let (outbox, queue) = mpsc::channel(OUTBOX + MAX_EVENTS);
     let peer = RpcPeer::new(outbox);
-    let mut writing = tokio::spawn(write_lines(output, queue));
+    let mut writing = task::spawn(write_lines(output, queue));
     let behind = CancellationToken::new();
     let host = Arc::new(LspHost::new(Arc::clone(connection)));
     // Events come from here on, also those before the snapshot for the answer.

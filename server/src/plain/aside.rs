@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kode_engine::agent::session::Session;
 use kode_engine::agent::session::side::SideError;
+use kode_engine::base::task;
 use lsp_types::MessageType;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -45,7 +46,7 @@ pub(super) fn ask(agent: &Agent, session: &Arc<Session>, question: &str) -> Resu
     }
     let (client, session_id) = (agent.connection.client.clone(), session.id().clone());
     let side = Arc::clone(session.side_questions());
-    tokio::spawn(async move {
+    task::spawn(async move {
         let asked = side.ask(&question, |_| {}).await;
         let title = both_ends(&printable(&question), QUESTION_LIMIT).replace('\n', " ");
         let (kind, text) = match asked {

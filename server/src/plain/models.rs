@@ -8,6 +8,7 @@ use std::sync::Arc;
 use kode_engine::agent::session::Session;
 use kode_engine::agent::state::config::ConfigChange;
 use kode_engine::base::ids::SessionId;
+use kode_engine::base::task;
 use kode_engine::model::profile::Profile;
 use kode_engine::providers::discovery::Discovery;
 use kode_protocol::{SetupChoice, SetupKey};
@@ -92,7 +93,7 @@ fn pick(agent: &Arc<Agent>, session: Arc<Session>, mut offered: Vec<ModelChoice>
     // Waits as long as the user does, and keeps no session alive meanwhile.
     let waiting = Arc::downgrade(&session);
     drop(session);
-    tokio::spawn(async move {
+    task::spawn(async move {
         offered.extend(running(&agent, OFFERED.saturating_sub(offered.len())).await);
         let titles = [CANCEL].into_iter().chain(offered.iter().map(|offered| offered.title.as_str()));
         let actions =

@@ -11,6 +11,7 @@ use kode_engine::base::mode::Mode;
 use kode_engine::base::question::{
     Inquiry, InquiryAnswer, LIMIT_STOP, PLAN_REJECT, Question, QuestionKind, Reply,
 };
+use kode_engine::base::task;
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
 use serde::Deserialize;
@@ -45,7 +46,7 @@ pub(super) async fn ask(connection: &Arc<ClientConnection>, session: Weak<Sessio
         client.show_message(MessageType::WARNING, text).await;
         return;
     }
-    tokio::spawn(async move {
+    task::spawn(async move {
         let reply = match answers(&client, &session, &question).await {
             MessageAnswer::Answered(answers) => Some(answers),
             MessageAnswer::Refused => None,

@@ -9,6 +9,7 @@ use kode_engine::agent::sessions::{
     ListSessions, SearchSessions, SessionPresence, SessionSummary, WorkspaceFilter,
 };
 use kode_engine::base::ids::SessionId;
+use kode_engine::base::task;
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
 use serde::Deserialize;
@@ -96,7 +97,7 @@ pub(super) async fn choose(agent: &Arc<Agent>, choose: ChooseSession) -> Result<
         return Ok(json!({ "sessionId": id, "title": title }));
     }
     let (lister, query) = (Arc::clone(agent), newest(agent, LISTED));
-    let listed = tokio::task::spawn_blocking(move || lister.engine.list_sessions(&query)).await;
+    let listed = task::spawn_blocking(move || lister.engine.list_sessions(&query)).await;
     let listed = listed.map_err(|_| error::internal("the list of sessions could not be made"))?;
     let sessions = listed.map_err(|bad| error::internal(&bad.to_string()))?.sessions;
     let names = UriNames::of(&agent.connection.documents);
@@ -153,7 +154,7 @@ pub(super) async fn search(agent: &Agent, search: SearchArgument) -> Result<Valu
     let query = SearchSessions { workspaces, text, limit: FOUND, cursor: None };
     let cancel = CancellationToken::new();
     let _cancelled_with_the_request = cancel.clone().drop_guard();
-    let found = tokio::task::spawn_blocking(move || catalogue.search(&query, &cancel)).await;
+    let found = task::spawn_blocking(move || catalogue.search(&query, &cancel)).await;
     let found = found.map_err(|_| error::internal("the sessions could not be searched"))?;
     let page = found.map_err(|bad| error::query(&bad))?;
     let line = |hit: &kode_engine::agent::sessions::Hit| {
@@ -181,7 +182,7 @@ fn offered(session: &SessionSummary) -> (SessionId, String) {
 /// Asks which conversation is to continue; the answer is carried out by a task of its own.
 fn pick(agent: &Arc<Agent>, offered: Vec<(SessionId, String)>) {
     let agent = Arc::clone(agent);
-    tokio::spawn(async move {
+    task::spawn(async move {
         let titles = [CANCEL].into_iter().chain(offered.iter().map(|(_, title)| title.as_str()));
         let actions =
             titles.map(|title| MessageActionItem { title: title.to_owned(), properties: Default::default() });

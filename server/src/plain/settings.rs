@@ -13,6 +13,7 @@ use kode_engine::agent::session::Session;
 use kode_engine::base::ids::SessionId;
 use kode_engine::base::mask::masked_text;
 use kode_engine::base::paths::{AbsPath, Target};
+use kode_engine::base::task;
 use kode_engine::config::settings::{ApprovedTrust, PendingTrust, TrustRequest, summary};
 use kode_engine::permission::rules::{FileRange, ProblemSeverity, SettingsProblem};
 use lsp_types::request::ShowMessageRequest;
@@ -96,7 +97,7 @@ pub(crate) fn report(front_end: &PlainFrontEnd, complaints: &IneffectiveSettings
         return;
     }
     let client = front_end.connection.client.clone();
-    tokio::spawn(async move {
+    task::spawn(async move {
         for (kind, text) in messages {
             client.show_message(kind, readable(&text)).await;
         }
@@ -195,7 +196,7 @@ fn severe_text(problem: &SettingsProblem) -> String {
 pub(crate) fn ask(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>) {
     let Some(agent) = front_end.live_agent().cloned() else { return };
     let (front_end, roots) = (Arc::clone(front_end), session.roots());
-    tokio::spawn(async move {
+    task::spawn(async move {
         let state = trust::state(&agent, roots.clone()).await;
         let fresh: Vec<PendingTrust> = {
             let mut asked = front_end.settings.asked.lock().unwrap_or_else(PoisonError::into_inner);

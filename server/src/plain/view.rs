@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::SessionId;
+use kode_engine::base::task;
 use kode_engine::permission::{PermissionPrompt, PromptAnswer};
 use kode_engine::record::event::{CallState, Event, ItemBody, NoticeLevel, RunState, TurnEnd, TurnOutcome};
 use kode_engine::record::resolution::ResolutionOutcome;
@@ -291,7 +292,7 @@ impl PlainView {
         let (client, wanted) =
             (self.front_end.connection.client.clone(), WorkDoneProgressCreateParams { token: token.clone() });
         // The request is owned by a task of its own: the service cannot bear an answer no caller waits for.
-        let create = tokio::spawn(async move { client.send_request::<WorkDoneProgressCreate>(wanted).await });
+        let create = task::spawn(async move { client.send_request::<WorkDoneProgressCreate>(wanted).await });
         let created = timeout(PROGRESS_LIMIT, create).await;
         if !matches!(created, Ok(Ok(Ok(())))) {
             tracing::debug!("the client creates no progress");
@@ -367,7 +368,7 @@ impl PlainView {
             client.show_message(MessageType::WARNING, format!("{text}\n{HOW_TO_ANSWER}")).await;
             return;
         }
-        tokio::spawn(async move {
+        task::spawn(async move {
             let answered = client.send_request::<ShowMessageRequest>(ShowMessageRequestParams {
                 typ: MessageType::INFO,
                 message: text,

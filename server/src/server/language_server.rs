@@ -5,6 +5,7 @@
 
 use async_trait::async_trait;
 use kode_engine::base::host_name::host_name;
+use kode_engine::base::task;
 use lsp_types::{
     CodeActionParams, CodeActionResponse, CodeLens, CodeLensParams, CompletionParams, CompletionResponse,
     DidChangeConfigurationParams, DidChangeTextDocumentParams, DidChangeWorkspaceFoldersParams,
@@ -61,9 +62,9 @@ impl LanguageServer for Backend {
             let client = self.connection().client.clone();
             let mut problems = UserOptions::read(&facts.initialization_options).1;
             let roots = facts.roots.clone();
-            tokio::spawn(async move {
+            task::spawn(async move {
                 // A folder may be on a disk that hangs.
-                let missing = tokio::task::spawn_blocking(move || missing_folders(&roots)).await;
+                let missing = task::spawn_blocking(move || missing_folders(&roots)).await;
                 problems.extend(missing.unwrap_or_default());
                 if !problems.is_empty() {
                     client.show_message(MessageType::WARNING, problems.join("\n")).await;
@@ -72,7 +73,7 @@ impl LanguageServer for Backend {
         }
         if facts.is_some_and(|facts| facts.configuration_registration) {
             let client = self.connection().client.clone();
-            tokio::spawn(async move {
+            task::spawn(async move {
                 let wanted = Registration {
                     id: "kode-configuration".to_owned(),
                     method: "workspace/didChangeConfiguration".to_owned(),

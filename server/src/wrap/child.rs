@@ -4,6 +4,7 @@
 
 use std::io;
 
+use kode_engine::base::task;
 use kode_engine::process::outcome::Exit;
 use kode_engine::process::shell::served::{ServedProcess, ServiceEnd};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -87,7 +88,7 @@ impl Child {
         let stop = CancellationToken::new();
         let (report, ended) = oneshot::channel();
         let stopped = stop.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             let how = match process {
                 Some(process) => end_of(process, stopped).await,
                 None => {
@@ -157,7 +158,7 @@ pub(super) fn describe(end: &ServiceEnd) -> String {
 /// Reads the messages of one side in a task of its own, until the receiver is dropped.
 pub(super) fn read_bodies(reader: impl AsyncRead + Send + Unpin + 'static) -> mpsc::Receiver<IncomingBody> {
     let (sender, incoming) = mpsc::channel(MAX_INCOMING);
-    tokio::spawn(async move {
+    task::spawn(async move {
         let mut frames = FrameReader::new(reader);
         loop {
             let next = match frames.next().await {

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use kode_engine::base::task;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -44,7 +45,7 @@ impl Outbox {
     ) -> (Self, JoinHandle<io::Result<()>>) {
         let (queue, frames) = mpsc::channel(messages);
         let waiting = Arc::default();
-        let writing = tokio::spawn(write(writer, frames, Arc::clone(&waiting)));
+        let writing = task::spawn(write(writer, frames, Arc::clone(&waiting)));
         (Self { queue, waiting }, writing)
     }
 

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use kode_base::call::{ToolError, ToolErrorKind};
+use kode_base::task;
 use kode_process::outcome::Exit;
 use kode_process::shell::error_output::ErrorOutput;
 use kode_process::shell::served::{self, ServedProgram, ServiceEnd};
@@ -48,7 +49,7 @@ impl GuestRunner for Guests {
         let ServedProgram { input, output, errors, mut process } =
             started.map_err(|ended| not_started(&name, &command, &ended))?;
         let complaints = ErrorOutput::default();
-        let reading = tokio::spawn(complaints.clone().read_from(errors));
+        let reading = task::spawn(complaints.clone().read_from(errors));
         let ended = {
             let mut talk = GuestTalk::new(output, input, desk);
             talk.run(&cwd, (mode, prompt), cancel).await

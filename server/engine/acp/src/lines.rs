@@ -5,6 +5,7 @@
 
 use std::io;
 
+use kode_base::task;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -92,7 +93,7 @@ where
     R: AsyncRead + Unpin + Send + 'static,
 {
     let (lines, queue) = mpsc::channel(waiting);
-    let reading = tokio::spawn(async move {
+    let reading = task::spawn(async move {
         let mut reader = MessageReader::new(input);
         loop {
             match reader.next().await {

@@ -21,6 +21,7 @@ use crate::gate::Gatekeeper;
 use kode_base::ids::{AgentId, TurnId};
 use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, Target};
+use kode_base::task;
 use kode_base::{blocking, regular, reminder};
 use kode_config::in_force::EffectivePolicy;
 use kode_config::memory::{InstructionFolders, Memory};
@@ -153,7 +154,7 @@ impl InstructionLoader {
     /// Begins the first check the working directory.
     pub(crate) fn begin_first_look(self: &Arc<Self>) {
         let loader = Arc::clone(self);
-        let look = tokio::spawn(async move { blocking(move || loader.look()).await });
+        let look = task::spawn(async move { blocking(move || loader.look()).await });
         *lock(&self.first_look) = Some(look);
     }
 

@@ -49,6 +49,7 @@ use drafts::Drafts;
 use kode_base::ids::SessionId;
 use kode_base::mode::Mode;
 use kode_base::paths::{AbsPath, Target};
+use kode_base::task;
 use kode_base::todo::Todo;
 use kode_config::extension::live::Extensions;
 use kode_config::policy::PolicySource;
@@ -150,13 +151,13 @@ impl Session {
         }
         let services = &session.services;
         services.edits.observe_documents();
-        tokio::spawn(commands::answer_queued(Arc::clone(&session), queued, Arc::clone(&directory)));
-        tokio::spawn(drive::drive(Arc::clone(&session), begun, directory));
-        tokio::spawn(crate::edits::follow(Arc::clone(&services.edits)));
-        tokio::spawn(crate::edits::follow_diagnostics(Arc::clone(&services.edits)));
-        tokio::spawn(drive::follow_extensions(Arc::clone(services)));
-        tokio::spawn(drafts::keep(Arc::clone(&session.drafts)));
-        tokio::spawn(crate::core::keep(Arc::clone(&services.core)));
+        task::spawn(commands::answer_queued(Arc::clone(&session), queued, Arc::clone(&directory)));
+        task::spawn(drive::drive(Arc::clone(&session), begun, directory));
+        task::spawn(crate::edits::follow(Arc::clone(&services.edits)));
+        task::spawn(crate::edits::follow_diagnostics(Arc::clone(&services.edits)));
+        task::spawn(drive::follow_extensions(Arc::clone(services)));
+        task::spawn(drafts::keep(Arc::clone(&session.drafts)));
+        task::spawn(crate::core::keep(Arc::clone(&services.core)));
         session
     }
 

@@ -6,6 +6,8 @@ use std::any::Any;
 use std::panic::resume_unwind;
 use std::pin::Pin;
 
+use crate::task;
+
 /// A value of any type.
 type AnyValue = Box<dyn Any + Send>;
 
@@ -22,7 +24,7 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
 /// value, in each crate that awaits it: with these types it is compiled once.
 fn run(work: Box<dyn FnOnce() -> AnyValue + Send>) -> Pin<Box<dyn Future<Output = AnyValue> + Send>> {
     Box::pin(async move {
-        match tokio::task::spawn_blocking(work).await {
+        match task::spawn_blocking(work).await {
             Ok(value) => value,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),

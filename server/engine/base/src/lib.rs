@@ -43,6 +43,7 @@ pub mod secret;
 pub mod secret_places;
 pub mod spelling;
 pub mod steering;
+pub mod task;
 pub mod team;
 pub mod todo;
 pub mod variables;

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use kode_base::task;
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::Notify;
@@ -254,7 +255,7 @@ impl Journal {
             return Err(self.error(io::Error::new(*kind, reason.clone())));
         }
         let journal = self.clone();
-        let task = tokio::task::spawn_blocking(move || {
+        let task = task::spawn_blocking(move || {
             syncs.number = {
                 let mut writer = journal.shared.writer.lock();
                 writer.syncs += 1;

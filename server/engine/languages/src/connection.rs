@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use kode_base::task;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -106,9 +107,9 @@ impl LanguageConnection {
             closed: CancellationToken::new(),
             reason: Mutex::default(),
         });
-        let writing = tokio::spawn(write_all(input, queue, Arc::clone(&shared)));
+        let writing = task::spawn(write_all(input, queue, Arc::clone(&shared)));
         let answers = outgoing.downgrade();
-        let reading = tokio::spawn(read_all(output, answers, Arc::clone(&shared), messages));
+        let reading = task::spawn(read_all(output, answers, Arc::clone(&shared), messages));
         let tasks = [writing.abort_handle(), reading.abort_handle()];
         Self { outgoing, shared, next: AtomicI64::new(1), tasks }
     }

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use crate::launch::Launcher;
 use crate::running::RunningLanguageServer;
 use kode_base::paths::AbsPath;
+use kode_base::task;
 use kode_config::language_servers::LanguageServerDefinition;
 use kode_text::workspace::language::LanguageError;
 
@@ -53,7 +54,7 @@ impl Instance {
     pub(crate) async fn running(self: &Arc<Self>) -> Result<Arc<RunningLanguageServer>, LanguageError> {
         // A start continues when the call that wanted it is cancelled.
         let instance = Arc::clone(self);
-        let started = tokio::spawn(async move { instance.start().await }).await;
+        let started = task::spawn(async move { instance.start().await }).await;
         let started = started.unwrap_or_else(|_| Err("its start failed".to_owned()));
         started.map_err(|reason| LanguageError::Unavailable { server: self.definition.name.clone(), reason })
     }

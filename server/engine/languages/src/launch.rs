@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use kode_base::paths::AbsPath;
 use kode_base::secret::Secret;
+use kode_base::task;
 use kode_config::language_servers::LanguageServerDefinition;
 use kode_process::outcome::Exit;
 use kode_process::sandbox::Sandbox;
@@ -107,7 +108,7 @@ impl Launcher for ProcessLauncher {
         };
         let started = served::start(spec).await.map_err(|end| describe(&end))?;
         let errors = ErrorOutput::default();
-        tokio::spawn(errors.clone().read_from(started.errors));
+        task::spawn(errors.clone().read_from(started.errors));
         Ok(LaunchedProgram {
             input: Box::new(started.input),
             output: Box::new(started.output),

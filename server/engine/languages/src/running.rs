@@ -20,6 +20,7 @@ use crate::messages::LanguageServerState;
 use crate::positions::Encoding;
 use crate::uri;
 use kode_base::paths::{AbsPath, Target};
+use kode_base::task;
 use kode_config::language_servers::LanguageServerDefinition;
 use kode_process::shell::error_output::ErrorOutput;
 use kode_process::shell::served::ServedProcess;
@@ -96,7 +97,7 @@ impl RunningLanguageServer {
             limit: definition.shutdown_timeout,
         };
         let over = ended.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             let _over = over.drop_guard();
             life.follow().await;
         });

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use kode_base::task;
 use rmcp::model::{ClientRequest, JsonObject, PingRequest, ServerPeerInfo};
 use rmcp::serve_client;
 use rmcp::service::{
@@ -263,7 +264,7 @@ async fn begin(
     let service = served.map_err(|error| failure::of_initialize(&definition.name, &error))?;
     let peer = service.peer().clone();
     let cancel = Some(service.cancellation_token());
-    let waiting = tokio::spawn(async move {
+    let waiting = task::spawn(async move {
         match service.waiting().await {
             Ok(QuitReason::Cancelled | QuitReason::Closed) => {}
             Ok(other) => tracing::debug!(?other, "a connection to a server has ended"),

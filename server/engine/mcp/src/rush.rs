@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use kode_base::task;
 use tokio::sync::watch;
 
 /// No server is held up longer, however long a prompt is under way.
@@ -45,7 +46,7 @@ impl PromptCounter {
 impl PromptGuard {
     /// The request has been handed over: it is soon on its way.
     pub(crate) fn handed_over(self) {
-        tokio::spawn(async move {
+        task::spawn(async move {
             tokio::time::sleep(SENT_AFTER).await;
             drop(self);
         });

@@ -29,6 +29,7 @@ use crate::surroundings::ServerSurroundings;
 use kode_base::blocking;
 use kode_base::paths::AbsPath;
 use kode_base::secret::Secret;
+use kode_base::task;
 use kode_config::mcp::config::{McpLimits, ServerDefinition, is_switched_off};
 use kode_config::mcp::fault::McpFailure;
 use kode_config::mcp::names;
@@ -237,7 +238,7 @@ impl Servers {
         if !lets {
             let servers = Arc::clone(self);
             // Not here: it waits for the server, which waits for this.
-            tokio::spawn(async move { servers.refresh().await });
+            task::spawn(async move { servers.refresh().await });
         }
         lets
     }

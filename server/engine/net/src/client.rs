@@ -13,6 +13,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hyper::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use kode_base::task;
 use parking_lot::Mutex;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
@@ -373,7 +374,7 @@ async fn read_page(url: Url, mut response: Response) -> Result<WebPage, WebError
     // A connection that is not read to its end is of no more use.
     drop(response);
     let body = PageBody { bytes, content_type: header, is_cut };
-    let page = tokio::task::spawn_blocking(move || body.into_page(url)).await;
+    let page = task::spawn_blocking(move || body.into_page(url)).await;
     page.map_err(|error| WebError::Unreadable { reason: error.to_string() })?
 }
 

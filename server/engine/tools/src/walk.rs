@@ -14,10 +14,11 @@ use std::time::Duration;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use tokio::time::Instant;
 
-#[cfg(unix)]
 use kode_base::beneath;
 use kode_base::call::{ToolError, ToolErrorKind};
 use kode_base::paths::{self, AbsPath, ResolvedPaths, Target};
+#[cfg(unix)]
+use kode_base::task;
 use kode_base::vcs::is_vcs_folder;
 use kode_text::document::DocumentSnapshot;
 use kode_text::workspace::Workspace;
@@ -66,7 +67,7 @@ pub(super) async fn run_search<T: Send + 'static>(
 ) -> Result<T, ToolError> {
     let watch = Arc::new(SearchWatch::default());
     let _stop = StopOnDrop(Arc::clone(&watch));
-    let mut search = tokio::task::spawn_blocking({
+    let mut search = task::spawn_blocking({
         let watch = Arc::clone(&watch);
         move || search(&watch)
     });

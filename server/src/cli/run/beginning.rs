@@ -18,6 +18,7 @@ use kode_engine::base::ids::SessionId;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::paths::{AbsPath, real_path};
 use kode_engine::base::scratch::{self, Scratch};
+use kode_engine::base::task;
 use kode_engine::config::policies::PolicyProvider;
 use kode_engine::config::settings::EditorUpdate;
 use kode_engine::languages::Languages;
@@ -209,7 +210,7 @@ pub(in crate::cli) async fn begin(
     rules: Vec<(Behavior, String)>,
     model: &ModelArgs,
 ) -> anyhow::Result<RunSession> {
-    tokio::task::spawn_blocking(scratch::sweep);
+    task::spawn_blocking(scratch::sweep);
     let cwd = working_directory(args.cwd.as_ref())?;
     let policies = policies::with_rules(rules)?;
     let user_settings = args.settings()?;
@@ -312,7 +313,7 @@ async fn resume(
 async fn which(engine: &Engine, id: Option<&str>, cwd: &AbsPath) -> anyhow::Result<SessionId> {
     let (catalogue, here) = (Arc::clone(engine.catalogue()), WorkspaceFilter::These(vec![cwd.clone()]));
     let wanted = id.map(str::to_owned);
-    let found = tokio::task::spawn_blocking(move || match wanted {
+    let found = task::spawn_blocking(move || match wanted {
         Some(wanted) => catalogue.complete(&here, &wanted).map(Some).map_err(anyhow::Error::from),
         None => {
             let page = catalogue.list(&ListSessions::newest(here, 1), &|_| None)?;

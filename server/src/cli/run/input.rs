@@ -6,6 +6,7 @@ use std::io::{self, BufRead, IsTerminal, Read};
 use std::time::Duration;
 
 use anyhow::Context;
+use kode_engine::base::task;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -122,7 +123,7 @@ fn with_context(prompt: String, context: &str) -> String {
 
 /// Reads standard input to its end.
 async fn standard_input() -> anyhow::Result<String> {
-    let mut reading = tokio::task::spawn_blocking(|| {
+    let mut reading = task::spawn_blocking(|| {
         let mut bytes = Vec::new();
         io::stdin().lock().take(MAX_BYTES + 1).read_to_end(&mut bytes).map(|_| bytes)
     });

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::{ItemId, TurnId};
+use kode_engine::base::task;
 use kode_engine::record::event::{Event, Item, ItemBody, RunState, Subscription, TurnEnd};
 use kode_engine::text::document::DocumentSnapshot;
 use kode_engine::text::edit::TextEdit;
@@ -97,7 +98,7 @@ struct AnswerWriter {
 /// Writes an answer until it is whole, or the document takes no more. Nothing waits for it.
 pub(super) fn start(front_end: &Arc<PlainFrontEnd>, session: &Arc<Session>, begin: AnswerStart) {
     let (front_end, session) = (Arc::clone(front_end), Arc::clone(session));
-    tokio::spawn(async move {
+    task::spawn(async move {
         let AnswerStart { uri, turn, only, since, first } = begin;
         let mut writing = AnswerWriter {
             host: LspHost::new(Arc::clone(&front_end.connection)),
@@ -233,7 +234,7 @@ impl AnswerWriter {
     /// Takes what the session knows of the turn, where events were missed.
     async fn inspect_all(&mut self, session: Arc<Session>) {
         // Items that have left memory are read from the disk.
-        let looking = tokio::task::spawn_blocking(move || session.snapshot(LOOKED_AT));
+        let looking = task::spawn_blocking(move || session.snapshot(LOOKED_AT));
         let Ok(snapshot) = looking.await else { return };
         snapshot.items.iter().for_each(|item| self.item(item));
         // A turn that is not the newest any more is over, and so is every one while none runs.

@@ -11,6 +11,7 @@ use kode_engine::agent::prompt::Prompt;
 use kode_engine::agent::session::Session;
 use kode_engine::agent::session::prompts::SubmitOutcome;
 use kode_engine::base::ids::SessionId;
+use kode_engine::base::task;
 use kode_engine::config::command::btw;
 use kode_engine::record::event::RunState;
 use kode_engine::text::document::DocumentSnapshot;
@@ -136,7 +137,7 @@ pub(crate) async fn send(
         start(front_end, &session, AnswerStart { uri, turn, only, since, first })?;
     } else {
         let client = connection.client.clone();
-        tokio::spawn(async move {
+        task::spawn(async move {
             let text = "Kode: answers cannot be written into documents, because this editor does not offer \
                  workspace/applyEdit. The answer is shown here when it is complete.";
             client.show_message(MessageType::INFO, text).await;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::{CallId, SessionId};
+use kode_engine::base::task;
 use kode_engine::permission::rules::SettingsProblem;
 use kode_engine::record::event::{Item, ItemBody};
 use lsp_types::{Diagnostic, MessageType, Url};
@@ -117,7 +118,7 @@ impl ReviewPublisher {
             return;
         }
         let front_end = Arc::clone(front_end);
-        tokio::spawn(async move {
+        task::spawn(async move {
             sleep(GATHER).await;
             if front_end.connection.lifecycle.is_ending() {
                 return;
@@ -149,7 +150,7 @@ pub(crate) fn report(connection: &ClientConnection, text: &str) {
         return;
     }
     let (client, text) = (connection.client.clone(), both_ends(&readable(text), MESSAGE_LIMIT));
-    tokio::spawn(async move { client.show_message(MessageType::INFO, text).await });
+    task::spawn(async move { client.show_message(MessageType::INFO, text).await });
 }
 
 async fn publish(front_end: &Arc<PlainFrontEnd>) {
@@ -274,7 +275,7 @@ fn refresh_lenses(front_end: &Arc<PlainFrontEnd>) {
     }
     let front_end = Arc::clone(front_end);
     // The request is owned by a task of its own: the service cannot bear an answer no caller waits for.
-    tokio::spawn(async move {
+    task::spawn(async move {
         loop {
             if let Err(error) = front_end.connection.client.code_lens_refresh().await {
                 tracing::debug!(%error, "the client did not ask for lenses again");

@@ -12,6 +12,7 @@ use kode_engine::agent::edits::review::{
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::{CheckpointId, SessionId};
 use kode_engine::base::paths::Target;
+use kode_engine::base::task;
 use lsp_types::request::ShowMessageRequest;
 use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
 use serde::Deserialize;
@@ -97,7 +98,7 @@ fn pick(
     }
     let connection = Arc::clone(connection);
     let asked = known.len().min(OFFERED);
-    tokio::spawn(async move {
+    task::spawn(async move {
         let titles = titles(known.iter().map(|(_, checkpoint)| checkpoint));
         let request = ShowMessageRequestParams {
             typ: MessageType::INFO,

@@ -27,6 +27,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use kode_base::paths::AbsPath;
+use kode_base::task;
 use kode_tool::guest::{GuestDesk, GuestEnd};
 
 use super::answer::{self, GuestReply, MissingFile};
@@ -97,7 +98,7 @@ impl<'a> GuestTalk<'a> {
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let (outbox, queue) = mpsc::channel(OUTBOX);
-        let writer = tokio::spawn(async move {
+        let writer = task::spawn(async move {
             if let Err(error) = write_lines(input, queue).await {
                 tracing::debug!(%error, "a guest reads no more");
             }

@@ -19,6 +19,7 @@ use crate::state::rewinds::PendingRestore;
 use crate::state::thread::PromptFacts;
 use kode_base::ids::{CallId, ChangeId, CheckpointId, HunkId, PermissionId, ResolutionId, TurnId};
 use kode_base::paths::Target;
+use kode_base::task;
 use kode_base::{blocking, encoding};
 use kode_record::event::Event;
 use kode_record::record::Record;
@@ -115,7 +116,7 @@ impl Edits {
         let restoring = PendingRestore { resolution: id.clone(), turns };
         let files = (what != RestoreWhat::Conversation).then_some(user_edits);
         let under_way = self.begin_resolving();
-        tokio::spawn(async move {
+        task::spawn(async move {
             edits.bring_back(restoring, files).await;
             drop(under_way);
         });

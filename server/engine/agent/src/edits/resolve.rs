@@ -14,6 +14,7 @@ use crate::edits::switch::ReviewStep;
 use crate::state::digest;
 use kode_base::ids::{CallId, HunkId, PermissionId, ResolutionId};
 use kode_base::paths::Target;
+use kode_base::task;
 use kode_permission::{PromptAnswer, Scope};
 use kode_record::event::Event;
 use kode_record::record::Record;
@@ -240,7 +241,7 @@ impl Edits {
         };
         let step = ReviewStep { id: id.clone(), reverts, label, force };
         let (edits, under_way) = (Arc::clone(self), self.begin_resolving());
-        tokio::spawn(async move {
+        task::spawn(async move {
             let mut outcome = edits.carry_out(&wanted, &step).await;
             outcome.action = action;
             outcome.resolved.extend(decided);

@@ -24,6 +24,7 @@ use crate::sessions::{JOURNAL, SessionError};
 use kode_base::blocking;
 use kode_base::ids::{AskId, SessionId};
 use kode_base::paths::AbsPath;
+use kode_base::task;
 use kode_journal::lease::{Lease, LeaseRefusal, LeaseRequest, SessionWriter, TAKE_OVER_LIMIT};
 use kode_record::event::{Channel, Event};
 
@@ -58,7 +59,7 @@ impl Drop for PreparationGuard {
 pub(super) async fn unbroken<T: Send + 'static>(
     work: impl Future<Output = Result<T, SessionError>> + Send + 'static,
 ) -> Result<T, SessionError> {
-    tokio::spawn(work).await.unwrap_or_else(|error| {
+    task::spawn(work).await.unwrap_or_else(|error| {
         tracing::error!(%error, "loading a session broke off");
         let path = std::path::PathBuf::from(JOURNAL);
         Err(SessionError::Storage { path, source: io::Error::other(error) })
@@ -351,7 +352,7 @@ impl Engine {
             loading: Arc::clone(&self.loading),
             poll: self.lease_poll.clone(),
         };
-        tokio::spawn(holder.hold());
+        task::spawn(holder.hold());
     }
 }
 

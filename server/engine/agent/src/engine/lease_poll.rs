@@ -12,6 +12,7 @@ use tokio::time::sleep;
 
 use crate::core::lock;
 use kode_base::blocking;
+use kode_base::task;
 use kode_journal::lease::Lease;
 
 /// The interval of polling.
@@ -69,7 +70,7 @@ impl LeasePoll {
         let id = folders.next;
         folders.folders.insert(id, PolledFolder { lease, wake, seen: SeenTime::default() });
         if !std::mem::replace(&mut folders.is_running, true) {
-            tokio::spawn(self.clone().run());
+            task::spawn(self.clone().run());
         }
         PollGuard { poll: self.clone(), id }
     }

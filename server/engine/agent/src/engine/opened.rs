@@ -13,6 +13,7 @@ use crate::history::{LoadProgress, open};
 use crate::sessions::{BLOBS, SessionError};
 use crate::state::SessionState;
 use crate::state::replay::Replay;
+use kode_base::task;
 use kode_journal::disk::{Disk, OpenMode};
 use kode_journal::{Blobs, Journal};
 use kode_record::event::EventLog;
@@ -40,7 +41,7 @@ pub(super) async fn in_background(
     open: impl FnOnce(&Path) -> Result<OpenedSession, SessionError> + Send + 'static,
 ) -> Result<OpenedSession, SessionError> {
     let path = journal.clone();
-    tokio::task::spawn_blocking(move || open(&journal)).await.unwrap_or_else(|error| {
+    task::spawn_blocking(move || open(&journal)).await.unwrap_or_else(|error| {
         tracing::error!(%error, path = %path.display(), "a session could not be folded");
         Err(SessionError::Corrupted { path, skipped: 0 })
     })

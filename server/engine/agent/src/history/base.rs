@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::core::lock;
 use crate::history::SessionHistory;
 use kode_base::blocking;
+use kode_base::task;
 use kode_journal::Shelf;
 use kode_journal::base::{self, BASE, BaseMark};
 
@@ -141,7 +142,7 @@ impl SessionHistory {
         match image {
             Ok(image) => {
                 let history = Arc::clone(self);
-                tokio::task::spawn_blocking(move || {
+                task::spawn_blocking(move || {
                     history.write_base(&image);
                     drop((image, turn, writing));
                 });

@@ -28,6 +28,7 @@ use crate::state::spending::Spending;
 use kode_base::blocking;
 use kode_base::ids::{AgentId, ItemId, SessionId};
 use kode_base::paths::{AbsPath, Target, slashed};
+use kode_base::task;
 use kode_journal::growing::{Growth, JournalTail};
 use kode_journal::lease::{Lease, SessionWriter};
 use kode_journal::{Blobs, LineStamp, Shelf};
@@ -127,7 +128,7 @@ impl FollowedSession {
     /// Begins to follow: publishes the writer, and then the new records.
     pub(crate) fn start(self: &Arc<Self>) {
         self.report_writer();
-        tokio::spawn(follow(Arc::clone(self)));
+        task::spawn(follow(Arc::clone(self)));
     }
 
     /// The session's id.

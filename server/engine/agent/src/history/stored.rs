@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use crate::history::SessionHistory;
 use crate::sessions;
 use kode_base::blocking;
+use kode_base::task;
 
 /// The largest journal that is searched for unused blobs at the end of a session, in bytes; larger ones wait for the cleanup.
 const MAX_SWEPT: u64 = 64 << 20;
@@ -16,7 +17,7 @@ impl SessionHistory {
     /// Begins to write the session's entry in the list.
     pub(crate) fn begin_summary(&self) {
         let journal = self.core.journal().path().to_path_buf();
-        tokio::task::spawn_blocking(move || sessions::refresh(&journal));
+        task::spawn_blocking(move || sessions::refresh(&journal));
     }
 
     /// Writes the session's entry in the list, and removes files that it needs no more.

@@ -23,6 +23,7 @@ use kode_base::blocking;
 use kode_base::ids::TurnId;
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
+use kode_base::task;
 use kode_config::hooks::config::{HookAction, HookHandler};
 use kode_config::hooks::event::HookEvent;
 use kode_config::hooks::matcher::MatchSubject;
@@ -327,7 +328,7 @@ impl HookRunner {
         };
         let (core, shell) = (Arc::clone(&self.core), Arc::clone(&self.environment.shell));
         let (handler, last) = (Arc::clone(handler), Arc::clone(self.state.last()));
-        tokio::spawn(async move {
+        task::spawn(async move {
             let began = Instant::now();
             let ended = shell.run_piped(spec, &core.cancel_token()).await;
             let outcome = match &ended {

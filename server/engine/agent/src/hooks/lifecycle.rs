@@ -15,6 +15,7 @@ use crate::core::thread::ThreadHandle;
 use crate::state::thread::Thread;
 use kode_base::ids::TurnId;
 use kode_base::reminder;
+use kode_base::task;
 use kode_config::hooks::event::HookEvent;
 use kode_record::event::{NoticeKind, NoticeLevel};
 use kode_record::hook::HookOutcome;
@@ -173,7 +174,7 @@ impl HookRunner {
             return;
         }
         let hooks = Arc::clone(self);
-        tokio::spawn(async move {
+        task::spawn(async move {
             let fields = json!({ "message": message, "title": title, "notification_type": kind });
             let mut trigger = HookTrigger::new(HookEvent::Notification, None, fields);
             trigger.value = Some(kind);

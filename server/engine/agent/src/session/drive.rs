@@ -21,6 +21,7 @@ use crate::turn::services::{Services, TurnContext};
 use crate::turn::{self, TurnResult};
 use kode_base::blocking;
 use kode_base::ids::TurnId;
+use kode_base::task;
 use kode_config::extension::live::LoadedExtensions;
 
 /// The session's one task: runs turn after turn until the session is closed.
@@ -32,7 +33,7 @@ pub(super) async fn drive(
     let services = Arc::clone(&session.services);
     // Problems of the settings are published before the first prompt.
     let gate = Arc::clone(&services.gate);
-    tokio::spawn(async move { gate.refresh().await });
+    task::spawn(async move { gate.refresh().await });
     services.instructions.begin_first_look();
     if session.history.wants_base() {
         session.history.write_base_if_due(BaseDue::Opened).await;

@@ -18,6 +18,7 @@ use crate::core::thread::ThreadHandle;
 use crate::turn::limit::TurnLimit;
 use crate::turn::services::Services;
 use kode_base::reminder::reminder;
+use kode_base::task;
 use kode_model::profile::Profile;
 use kode_model::retry::{self, Retry, RetryPolicy};
 use kode_model::{Block, Delta, Message, Model, ModelError, ModelRequest, ModelResponse, StopReason, Usage};
@@ -163,7 +164,7 @@ impl SideQuestions {
             _slot: slot,
         };
         // A task of its own: it charges the tokens also where nothing waits for the answer any more.
-        tokio::spawn(asking.answer()).await.unwrap_or_else(|fault| {
+        task::spawn(asking.answer()).await.unwrap_or_else(|fault| {
             tracing::error!(%fault, "a side question broke off");
             Err(SideError::Broken)
         })

@@ -17,6 +17,7 @@ use crate::models::SessionModels;
 use crate::state::SessionState;
 use crate::state::titles::{tidy, title_from};
 use kode_base::ids::TurnId;
+use kode_base::task;
 use kode_model::models::Pointer;
 use kode_model::profile::Profile;
 use kode_model::{Block, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Usage};
@@ -65,7 +66,7 @@ impl TitleWriter {
             return;
         }
         let (titles, turn) = (Arc::clone(self), turn.clone());
-        let asking = tokio::spawn(async move {
+        let asking = task::spawn(async move {
             if let Err(error) = titles.title_by_model(&turn, &name).await {
                 tracing::info!(%error, "no model gave the session a title");
             }

@@ -23,6 +23,7 @@ use crate::settings::{TrustRequest, files_named_by};
 use crate::style::Styles;
 use kode_base::blocking;
 use kode_base::paths::{AbsPath, real_path};
+use kode_base::task;
 use kode_permission::rules::SettingsProblem;
 
 /// Says whether a name means a model.
@@ -90,7 +91,7 @@ impl Extensions {
         let shared = Arc::new(SharedExtensions { places, plugins, has_model, loaded, reading, changed });
         let stop = CancellationToken::new();
         let (follower, stopped) = (Arc::clone(&shared), stop.clone());
-        tokio::spawn(async move {
+        task::spawn(async move {
             tokio::select! {
                 () = stopped.cancelled() => {}
                 () = follower.follow() => {}

@@ -14,6 +14,7 @@ use super::diagnose::{DiagnosticList, find, report};
 use super::{WorkspaceServers, shown_target};
 use crate::running::RunningLanguageServer;
 use kode_base::paths::Target;
+use kode_base::task;
 use kode_text::edit::FileChange;
 use kode_text::host::FileDiagnostics;
 use kode_text::workspace::Workspace;
@@ -98,7 +99,7 @@ async fn try_on(
     // The texts are taken back by a task of its own: the caller may stop waiting at any moment.
     let stop = CancellationToken::new();
     let _stop = stop.clone().drop_guard();
-    let trial = tokio::spawn(check(running, proposed, stop, deadline));
+    let trial = task::spawn(check(running, proposed, stop, deadline));
     let after = trial.await.ok()??;
     Some(before.into_iter().zip(after).map(|(before, after)| TriedFile { before, after }).collect())
 }

@@ -19,6 +19,7 @@ use crate::servers::offered::ServerOffer;
 use crate::surroundings::ServerSurroundings;
 use crate::{Servers, auth, seen};
 use kode_base::blocking;
+use kode_base::task;
 use kode_config::mcp::config::{HEALTH_INTERVAL, Recovery, RemoteServer, ServerDefinition, ServerLink};
 use kode_config::mcp::fault::{McpFailure, McpFailureClass};
 use kode_permission::rules::RuleSource;
@@ -135,7 +136,7 @@ impl McpServer {
         let stop = CancellationToken::new();
         *self.reported.lock() =
             ServerStatus { state: Some(ServerState::Starting), ..ServerStatus::default() };
-        let handle = tokio::spawn(Arc::clone(self).run(definition, stop.clone()));
+        let handle = task::spawn(Arc::clone(self).run(definition, stop.clone()));
         *task = Some(ServerTask { stop, handle });
     }
 
@@ -250,7 +251,7 @@ impl McpServer {
         let challenge = challenge.unwrap_or_default();
         let sign_in = auth::begin(&definition, &address, &self.surroundings.state, &challenge).await?;
         let (url, server) = (sign_in.url.clone(), Arc::clone(self));
-        tokio::spawn(async move {
+        task::spawn(async move {
             match sign_in.complete(&definition).await {
                 Ok(()) => server.reconnect(),
                 Err(failure) => server.report(|reported| reported.failure = Some(failure)),

@@ -8,6 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use futures::StreamExt;
+use kode_base::task;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, StatusCode};
 use rmcp::RoleClient;
@@ -80,7 +81,7 @@ pub(crate) async fn open(
     let response = asked.await.map_err(|error| failure::of_transport(&definition.name, &error))?;
     let response = events(&definition.name, response)?;
     let (sender, mut incoming) = mpsc::channel(WAITING);
-    let reader = tokio::spawn(read(response, address.url.clone(), sender));
+    let reader = task::spawn(read(response, address.url.clone(), sender));
     let first = timeout(ENDPOINT_LIMIT, incoming.recv()).await;
     let Ok(Some(SseMessage::Endpoint(endpoint))) = first else {
         reader.abort();

@@ -3,6 +3,7 @@
 //! Rule: what a server writes to its standard error is read to the end, so that it never blocks, and only the end of it is
 //! kept.
 
+use kode_base::task;
 use rmcp::RoleClient;
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -67,7 +68,7 @@ pub(crate) async fn start(
         holds: false,
     };
     let served = served::start(spec).await.map_err(|ended| failure(&ended, complaints, is_sandboxed))?;
-    tokio::spawn(complaints.clone().read_from(served.errors));
+    task::spawn(complaints.clone().read_from(served.errors));
     let transport =
         AsyncRwTransport::new_client(served.output, served.input).with_max_line_length(MAX_MESSAGE_BYTES);
     Ok((transport, served.process))

@@ -44,6 +44,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::hosts::{self, HostEntry, HostRefusal, HostTarget, ProxyHost};
 use super::policy::{ProxyAddress, ProxyToken};
 use kode_base::paths::AbsPath;
+use kode_base::task;
 use kode_net::address::is_global;
 use kode_net::client::Lookup;
 use watched::WatchedStream;
@@ -381,7 +382,7 @@ async fn forward(
     let mut client = hyper::client::conn::http1::Builder::new();
     let (mut sender, connection) =
         client.max_buf_size(MAX_HEAD).handshake(TokioIo::new(upstream)).await.map_err(failed)?;
-    let connection = tokio::spawn(async move {
+    let connection = task::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a connection behind the proxy has ended");
         }

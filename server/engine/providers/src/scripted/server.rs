@@ -23,6 +23,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use kode_base::task;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -121,7 +122,7 @@ impl ScriptedServer {
         let listener = TcpListener::bind(addr).await?;
         let addr = listener.local_addr()?;
         let stop = CancellationToken::new();
-        tokio::spawn(accept(listener, Arc::clone(&state), stop.clone()));
+        task::spawn(accept(listener, Arc::clone(&state), stop.clone()));
         Ok(Self { addr, state, _stop: stop.drop_guard() })
     }
 
@@ -183,7 +184,7 @@ async fn accept(listener: TcpListener, state: Arc<ScriptedState>, stop: Cancella
             match listener.accept().await {
                 Ok((stream, _)) => {
                     let (state, stop) = (Arc::clone(&state), stop.clone());
-                    tokio::spawn(async move {
+                    task::spawn(async move {
                         stop.run_until_cancelled(serve_connection(stream, state)).await;
                         drop(slot);
                     });

@@ -23,6 +23,7 @@ use kode_base::call::{ToolError, ToolErrorKind, ToolKind};
 use kode_base::ids::{ChangeId, HunkId, PermissionId};
 use kode_base::paths::{ResolvedPaths, Target};
 use kode_base::question::{QuestionDraft, Reply};
+use kode_base::task;
 use kode_record::event::{Breakpoint, Event};
 use kode_text::edit::ChangeSet;
 use kode_text::edit::ledger::ChangeOrigin;
@@ -190,7 +191,7 @@ impl Pipeline<'_> {
         limit: Option<Duration>,
     ) -> Result<ToolOutput, ToolError> {
         let stop = context.cancel.clone();
-        let mut task = tokio::spawn(async move { work(context).await });
+        let mut task = task::spawn(async move { work(context).await });
         let over = async {
             match limit {
                 Some(limit) => tokio::time::sleep(limit).await,

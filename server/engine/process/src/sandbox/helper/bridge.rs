@@ -18,6 +18,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kode_base::task;
 use rustix::process::{DumpableBehavior, Pid, set_dumpable_behavior};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, sink};
 use tokio::net::unix::pipe;
@@ -139,7 +140,7 @@ async fn listen(listener: TcpListener, socket: Arc<Path>) {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let socket = Arc::clone(&socket);
-                tokio::spawn(async move {
+                task::spawn(async move {
                     // Either end may go at any time, and no peer is left to notify.
                     let _ = carry(stream, &socket).await;
                     drop(slot);
