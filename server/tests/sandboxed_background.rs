@@ -52,6 +52,7 @@ fn rig_of(kind: SandboxKind, hides: Option<HiddenFilter>) -> Rig {
         state,
         network: Network::Off,
         limits: ResourceLimits::default(),
+        remote: None,
     });
     let sandbox = Arc::new(sandbox.unwrap());
     let shell = Shell::new(workspace.clone());

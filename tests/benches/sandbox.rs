@@ -1,5 +1,5 @@
 //! The cost of the wall: `true` in either kind of sandbox beside plain `true`, a turn with `true` in a small and in a large
-//! workspace, and the judgement of a long command line.
+//! workspace, in several sessions at once, also in containers of an engine, and the judgement of a long command line.
 //!
 //! Rule: the helper and the turns run as the server runs them; times are measured by turns beside those of plain `true`,
 //! of bubblewrap alone and of the small workspace.
@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use kode_e2e::measure::{Spread, by_turns, figure, heading, row, time};
-use kode_e2e::{Client, Offer, Project, Script, call, say};
+use kode_e2e::{Client, Offer, Project, Script, call, engine, say};
 use serde_json::{Value, json};
 
 /// Runs that are not counted.
@@ -30,6 +30,8 @@ const RUNS: usize = 60;
 /// Nested repositories of the large workspace, and files in each: 100,000 files in all.
 const REPOSITORIES: usize = 200;
 const FILES: usize = 500;
+/// Runs of the turns in several sessions at once.
+const ROUNDS: usize = 10;
 /// Parts of the long command line.
 const PARTS: usize = 10_000;
 /// Bubblewrap, where Debian has it.
@@ -80,7 +82,54 @@ fn main() {
     figure("bubblewrap over plain", over(&bubblewrap), " ms", "15 ms");
     figure("landlock over plain", over(&landlock), " ms", "15 ms");
     turns();
+    at_once();
     judgements(&program, &base);
+}
+
+/// A turn with one `true` in each of some sessions at once: in the sandbox of this machine, and in containers of an engine.
+fn at_once() {
+    heading(&format!("a turn with one `true` in each session at once, {ROUNDS} runs"));
+    for sessions in [1, 8, 64] {
+        let local = turns_at_once(sessions, None);
+        row(&format!("{sessions} sessions, this machine"), &local, "");
+        match engine::named() {
+            Some(remote) => {
+                let remote = turns_at_once(sessions, Some(&remote));
+                row(&format!("{sessions} sessions, containers"), &remote, "");
+            }
+            None => println!(
+                "{sessions} sessions, containers: not measured, because {} names no engine",
+                engine::ENGINE
+            ),
+        }
+    }
+}
+
+fn turns_at_once(sessions: usize, remote: Option<&Value>) -> Spread {
+    let script = Script::default().when("^go", [call("Bash", json!({ "command": "true" })), say("done")]);
+    let project = Project::new(&script);
+    repository(&project.workspace(), 1_000);
+    let home = project.outside().join("user");
+    fs::create_dir_all(home.join(".kode")).expect("it is ours");
+    let settings = remote.map_or(json!({}), |remote| json!({ "sandbox": { "remote": remote } }));
+    fs::write(home.join(".kode/settings.json"), settings.to_string()).expect("it is ours");
+    let client = project.start_as(&[], &[("HOME", home.to_str().expect("a path of ours is UTF-8"))]);
+    client.initialize(Offer::kode().params(&project.workspace()));
+    let sessions: Vec<_> =
+        (0..sessions).map(|_| client.session_with(json!({ "mode": "bypassPermissions" }))).collect();
+    let round = || {
+        time(|| {
+            let turns: Vec<String> = sessions.iter().map(|session| session.prompt("go")).collect();
+            for (session, turn) in sessions.iter().zip(&turns) {
+                assert_eq!(session.wait_done(turn)["stopReason"], "end_turn");
+            }
+        })
+    };
+    round();
+    let times = (0..ROUNDS).map(|_| round()).collect();
+    let results = project.model.last_results();
+    assert!(results.iter().all(|(_, is_error)| !is_error), "{results:?}");
+    Spread::of(times, 1)
 }
 
 /// A turn with one `true` in a workspace of a common size, and in one with many files and repositories.

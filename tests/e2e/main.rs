@@ -69,6 +69,8 @@ mod questions;
 mod queue;
 #[cfg(unix)]
 mod red_team;
+#[cfg(target_os = "linux")]
+mod remote_sandbox;
 #[cfg(unix)]
 mod repository;
 mod resume;

@@ -13,6 +13,7 @@ mod client;
 mod connection;
 pub mod distortion;
 mod editor;
+pub mod engine;
 pub mod history;
 pub mod keyboard;
 pub mod measure;

@@ -56,6 +56,7 @@ pub(crate) use text::{OPTIONS, SettingsText};
 pub use trust::{ApprovedTrust, PendingTrust, Trust, TrustRequest, TrustState, TrustSummary, summary};
 pub use values::{
     SandboxSettings, SensitiveFile, SettingsValues, SourcedValue, StatedPreferences, StatedProfile,
+    StatedRemote,
 };
 pub use write::{SettingsScope, WriteOutcome};
 

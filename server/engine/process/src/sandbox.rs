@@ -48,8 +48,8 @@ pub use guard::GuardLease;
 pub use hidden::{HiddenFilter, PathTest};
 pub use hosts::HostEntry;
 pub use policy::{
-    Enforcement, GuardReport, HelperReport, InputMode, Network, QuarantinedFile, ResourceLimits,
-    RestoredPath, SandboxKind, SandboxPolicy, StartFailure,
+    CommandLauncher, Enforcement, GuardReport, HelperReport, InputMode, Network, QuarantinedFile,
+    ResourceLimits, RestoredPath, SandboxKind, SandboxPolicy, StartFailure,
 };
 
 /// The argument that makes the program the helper.
@@ -83,6 +83,8 @@ pub struct SandboxOptions {
     pub network: Network,
     /// How much they may use.
     pub limits: ResourceLimits,
+    /// The program that starts commands elsewhere; without it they run on this machine.
+    pub remote: Option<CommandLauncher>,
 }
 
 /// A command that is ready to be started in the sandbox.

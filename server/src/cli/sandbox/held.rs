@@ -75,6 +75,7 @@ fn options(kind: SandboxKind, args: &SandboxArgs) -> anyhow::Result<SandboxOptio
             processes: args.max_processes.unwrap_or(ResourceLimits::default().processes),
             ..ResourceLimits::default()
         },
+        remote: None,
     })
 }
 

@@ -136,6 +136,7 @@ async fn a_command_shown_as_confined_does_not_run_unconfined() {
         state: root.join("state"),
         network: Network::Off,
         limits: ResourceLimits::default(),
+        remote: None,
     });
     let confinement = Confinement::Sandbox { runs_unasked: false, may_leave: true, excluded: vec![] };
     settings.set(Policy { confinement, sandbox: Some(Arc::new(sandbox.unwrap())), ..Policy::default() });

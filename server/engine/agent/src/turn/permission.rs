@@ -338,6 +338,10 @@ fn command_risks(
 fn notes(plan: &CallPlan, judged: &Judgment) -> Vec<String> {
     let sandbox = judged.bounds.sandbox.as_ref();
     let is_weaker = sandbox.is_some_and(|sandbox| sandbox.policy().kind == SandboxKind::Landlock);
+    let is_command = plan.touches.iter().any(|touch| matches!(touch, Touch::Command { .. }));
+    if let Some(launcher) = sandbox.and_then(|sandbox| sandbox.remote()).filter(|_| is_command) {
+        return vec![format!("Commands run {launcher}, by `sandbox.remote` of your settings.")];
+    }
     let note = plan.touches.iter().find_map(|touch| match (touch, sandbox.is_some()) {
         (Touch::Command { .. }, true) if is_weaker => Some(
             "Runs in the sandbox of the weaker kind (Landlock alone): it can change the workspace, list other processes, \

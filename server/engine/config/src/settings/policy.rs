@@ -15,7 +15,8 @@ use serde_json::Value;
 use super::effective::{EffectiveSetting, effective};
 use super::{
     EditorSettings, SandboxSettings, SensitiveFile, SetError, Settings, SettingsScope as FileScope,
-    SettingsSources, SettingsValues, SourcedValue, TrustRequest, TrustState, WithheldSetting, WriteOutcome,
+    SettingsSources, SettingsValues, SourcedValue, StatedRemote, TrustRequest, TrustState, WithheldSetting,
+    WriteOutcome,
 };
 use crate::ignore_files::IgnoreLook;
 use crate::plugin::installed::PluginPaths;
@@ -36,7 +37,7 @@ use kode_permission::rules::{
 use kode_permission::{Scope, Sensitive, Sensitivity};
 use kode_process::programs;
 use kode_process::sandbox::{
-    HiddenFilter, HostEntry, Network, ResourceLimits, Sandbox, SandboxOptions, detect,
+    CommandLauncher, HiddenFilter, HostEntry, Network, ResourceLimits, Sandbox, SandboxOptions, detect,
 };
 
 /// The workspaces whose settings are remembered, those that were asked for last.
@@ -369,6 +370,10 @@ impl SettingsPolicy {
             Ok(kind) => kind,
             Err(why) => return missing(why),
         };
+        let remote = match wanted.remote.as_ref().map(|stated| launcher(&stated.value)).transpose() {
+            Ok(remote) => remote,
+            Err(why) => return missing(why),
+        };
         let folders = |paths: &[super::SourcedValue<String>]| self.folders(paths);
         let writable = self.writable(settings);
         let unreadable = self.unreadable(settings);
@@ -386,6 +391,7 @@ impl SettingsPolicy {
             state: self.options.state.clone(),
             network: network(wanted, problems),
             limits: ResourceLimits::default(),
+            remote,
         };
         let excluded = wanted.excluded_commands.iter().filter_map(|pattern| {
             pattern
@@ -465,6 +471,37 @@ fn hidden_by(unreadable: Option<Unreadable>, disabled: Vec<String>) -> HiddenFil
                 || unreadable.as_ref().as_ref().is_some_and(covers)
         })
     })
+}
+
+/// The launcher of commands that `sandbox.remote` describes, or why there is none.
+fn launcher(stated: &StatedRemote) -> Result<CommandLauncher, String> {
+    let found = |program: &[String]| {
+        let (name, arguments) =
+            program.split_first().ok_or_else(|| "`sandbox.remote` names no program".to_owned())?;
+        let found =
+            programs::find(name).map_err(|error| format!("`sandbox.remote` cannot be used: {error}"))?;
+        let found = found
+            .to_str()
+            .ok_or_else(|| format!("`sandbox.remote`: {name} is at a path that is no UTF-8"))?;
+        Ok::<_, String>([found.to_owned()].into_iter().chain(arguments.iter().cloned()).collect())
+    };
+    if !cfg!(target_os = "linux") {
+        return Err("`sandbox.remote` works on Linux alone".to_owned());
+    }
+    let StatedRemote { engine, image, options, command } = stated;
+    match (engine.is_empty(), image, command.is_empty()) {
+        (false, Some(image), true) => Ok(CommandLauncher::Engine {
+            program: found(engine)?,
+            image: image.clone(),
+            options: options.clone(),
+        }),
+        (true, None, false) if options.is_empty() => {
+            Ok(CommandLauncher::Program { program: found(command)? })
+        }
+        _ => {
+            Err("`sandbox.remote` takes either `engine` and `image`, with `options`, or `command`".to_owned())
+        }
+    }
 }
 
 /// Which network commands get. An entry that cannot be read allows nothing, and where one that denies cannot be read,
@@ -583,6 +620,38 @@ mod tests {
         let mut problems = Vec::new();
         let network = network(&wanted, &mut problems);
         (network, problems.iter().map(|problem| problem.severity).collect())
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_launcher_is_an_engine_with_an_image_or_a_command_and_its_program_is_found() {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let of = |engine: &str, image: Option<&str>, options: &str, command: &str| {
+            launcher(&StatedRemote {
+                engine: words(engine),
+                image: image.map(str::to_owned),
+                options: words(options),
+                command: words(command),
+            })
+        };
+        let CommandLauncher::Engine { program, .. } = of("sh -x", Some("debian"), "--memory 4g", "").unwrap()
+        else {
+            panic!("it is an engine")
+        };
+        assert!(program[0].ends_with("/sh") && program[1] == "-x", "{program:?}");
+        assert!(matches!(of("", None, "", "/bin/sh -c"), Ok(CommandLauncher::Program { .. })));
+        for (engine, image, options, command) in [
+            ("", None, "", ""),
+            ("sh", None, "", ""),
+            ("", Some("debian"), "", ""),
+            ("sh", Some("debian"), "", "sh"),
+            ("", None, "--memory 4g", "sh"),
+        ] {
+            let why = of(engine, image, options, command).unwrap_err();
+            assert!(why.contains("either `engine` and `image`"), "{why}");
+        }
+        let why = of("no-such-engine", Some("debian"), "", "").unwrap_err();
+        assert!(why.contains("sandbox.remote") && why.contains("no-such-engine"), "{why}");
     }
 
     #[test]

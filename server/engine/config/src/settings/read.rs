@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::text::{OPTIONS, SettingsText};
 use super::trust::{Trust, TrustRequest};
-use super::values::{SensitiveFile, SourcedValue, StatedProfile, append, merge};
+use super::values::{SensitiveFile, SourcedValue, StatedProfile, StatedRemote, append, merge};
 use super::{CONFIG, FOREIGN_CONFIG_FOLDER, Settings, WithheldSetting};
 use crate::plugin::installed::InstalledPlugins;
 use crate::sandbox_profile::is_profile_name;
@@ -286,8 +286,36 @@ impl FileReader<'_, '_> {
                 self.report(ProblemSeverity::Warning, property.value.range(), message.to_owned());
             }
             "profiles" => self.section(property, Self::sandbox_profile),
+            "remote" if self.is_of_workspace() => {
+                let message =
+                    "Files in the workspace cannot say where commands run; set this in your user settings.";
+                self.report(ProblemSeverity::Warning, property.value.range(), message.to_owned());
+            }
+            "remote" if self.settings.values.sandbox.remote.is_none() => {
+                let mut remote = StatedRemote::default();
+                self.section(property, |reader, property| reader.entry_of_remote(property, &mut remote));
+                self.settings.values.sandbox.remote = Some(self.sourced(remote, property.value.range()));
+            }
             _ => {}
         }
+    }
+
+    fn entry_of_remote(&mut self, property: &ObjectProp<'_>, remote: &mut StatedRemote) {
+        let list = match property.name.as_str() {
+            "engine" => &mut remote.engine,
+            "options" => &mut remote.options,
+            "command" => &mut remote.command,
+            "image" => {
+                remote.image = self.text(&property.value);
+                return;
+            }
+            other => {
+                let message =
+                    format!("`{other}` is ignored: sandbox.remote has engine, image, options and command.");
+                return self.report(ProblemSeverity::Warning, property.name.range(), message);
+            }
+        };
+        self.list(property, |reader, node| list.extend(reader.text(node)));
     }
 
     /// A profile of the sandbox. Of each name the strongest file counts.

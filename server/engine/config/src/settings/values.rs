@@ -189,6 +189,21 @@ pub struct SandboxSettings {
     pub deny_read: Vec<SourcedValue<String>>,
     /// `profiles`, by name.
     pub profiles: BTreeMap<String, StatedProfile>,
+    /// `remote`, of the strongest file that has one.
+    pub remote: Option<SourcedValue<StatedRemote>>,
+}
+
+/// The program that starts commands elsewhere, as the user's settings state it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatedRemote {
+    /// `engine`.
+    pub engine: Vec<String>,
+    /// `image`.
+    pub image: Option<String>,
+    /// `options`.
+    pub options: Vec<String>,
+    /// `command`.
+    pub command: Vec<String>,
 }
 
 /// A profile of the sandbox, as the user's settings state it.

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 
 use super::{
-    GuardReport, Network, PreparedCommand, PreparedService, QuarantinedFile, SandboxOptions, SandboxPolicy,
-    ServiceAccess, StartFailure,
+    CommandLauncher, GuardReport, Network, PreparedCommand, PreparedService, QuarantinedFile, SandboxOptions,
+    SandboxPolicy, ServiceAccess, StartFailure,
 };
 use crate::outcome::{CapturedOutput, Exit};
 use kode_base::paths::AbsPath;
@@ -48,6 +48,12 @@ impl Sandbox {
     /// The limits of its commands.
     #[must_use]
     pub fn policy(&self) -> &SandboxPolicy {
+        match self.never {}
+    }
+
+    /// The program that starts its commands elsewhere.
+    #[must_use]
+    pub fn remote(&self) -> Option<&CommandLauncher> {
         match self.never {}
     }
 

@@ -9,6 +9,7 @@
 )]
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter};
 use std::path::{Path, PathBuf};
@@ -18,12 +19,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::process::Command;
 
-use super::environment::keeps;
+use super::environment::{is_for_launcher, keeps};
 use super::guard::{FileGuard, GuardLease, GuardScope, LeaseKind, Quarantine};
 use super::hidden::HiddenFilter;
 use super::policy::{
-    GuardReport, HelperReport, HelperRequest, InputMode, Network, ProxyAddress, QuarantinedFile, SandboxKind,
-    SandboxPolicy, StartFailure,
+    CommandLauncher, GuardReport, HelperReport, HelperRequest, InputMode, Network, ProxyAddress,
+    QuarantinedFile, SandboxKind, SandboxPolicy, StartFailure,
 };
 use super::proxy::{ProxyRules, SandboxProxy};
 use super::{ARGUMENT, PreparedCommand, PreparedService, REPORT, SandboxOptions, ServiceAccess};
@@ -55,6 +56,10 @@ pub struct Sandbox {
     guards: Mutex<Vec<Arc<FileGuard>>>,
     /// Whether its commands check out commits for the server.
     is_for_checkouts: bool,
+    /// The program that starts its commands elsewhere. Services, and git as the server runs it, stay on this machine.
+    remote: Option<CommandLauncher>,
+    /// Folders that its commands elsewhere see and do not write in. Commands on this machine see them anyway.
+    seen: Vec<AbsPath>,
     proxy: Mutex<Option<SandboxProxy>>,
     folder: Scratch,
     next: AtomicU64,
@@ -89,6 +94,7 @@ impl Sandbox {
             state,
             network,
             limits,
+            remote,
         } = options;
         let store = Quarantine::of(state.as_path());
         programs::exclude(&writable);
@@ -109,8 +115,21 @@ impl Sandbox {
             lasting: false,
         };
         let (guards, proxy, next) = Default::default();
-        let is_for_checkouts = false;
-        Ok(Self { helper, policy, hides, scripts, store, guards, is_for_checkouts, proxy, folder, next })
+        let (is_for_checkouts, seen) = (false, Vec::new());
+        Ok(Self {
+            helper,
+            policy,
+            hides,
+            scripts,
+            store,
+            guards,
+            is_for_checkouts,
+            remote,
+            seen,
+            proxy,
+            folder,
+            next,
+        })
     }
 
     /// Whether it holds commands as another one does, whatever the folders for temporary files are.
@@ -120,6 +139,7 @@ impl Sandbox {
         self.helper == other.helper
             && self.hides == other.hides
             && self.scripts == other.scripts
+            && self.remote == other.remote
             && self.policy == SandboxPolicy { scratch, ..other.policy.clone() }
     }
 
@@ -127,6 +147,12 @@ impl Sandbox {
     #[must_use]
     pub fn policy(&self) -> &SandboxPolicy {
         &self.policy
+    }
+
+    /// The program that starts its commands elsewhere; nothing where they run on this machine.
+    #[must_use]
+    pub fn remote(&self) -> Option<&CommandLauncher> {
+        self.remote.as_ref()
     }
 
     /// The folder for temporary files, which commands find under the same path.
@@ -170,7 +196,7 @@ impl Sandbox {
         let started = match self.policy.kind {
             // Its commands have no namespace of the network to themselves that a way to a socket could lie in.
             SandboxKind::Seatbelt => SandboxProxy::on_loopback(rules),
-            SandboxKind::Bubblewrap { .. } | SandboxKind::Landlock => {
+            SandboxKind::Bubblewrap { .. } | SandboxKind::Landlock | SandboxKind::Remote { .. } => {
                 let socket = real_path(self.folder.path())?.join(PROXY);
                 AbsPath::new(socket)
                     .map_err(io::Error::other)
@@ -197,13 +223,29 @@ impl Sandbox {
                 writable.extend(readable.iter().cloned());
                 read_only.extend(readable.iter().cloned());
             }
-            SandboxKind::Landlock => {}
+            SandboxKind::Landlock | SandboxKind::Remote { .. } => {}
         }
         let policy = SandboxPolicy { writable, read_only, scratch, ..self.policy.clone() };
         let (helper, proxy, next) = (self.helper.clone(), Mutex::default(), AtomicU64::new(0));
         let (hides, scripts) = (self.hides.clone(), self.scripts.clone());
         let (store, guards, is_for_checkouts) = (self.store.clone(), Mutex::default(), false);
-        Ok(Self { helper, policy, hides, scripts, store, guards, is_for_checkouts, proxy, folder, next })
+        let remote = self.remote.clone();
+        let mut seen = [self.seen.as_slice(), self.policy.writable.as_slice()].concat();
+        seen.retain(|folder| !policy.writable.contains(folder));
+        Ok(Self {
+            helper,
+            policy,
+            hides,
+            scripts,
+            store,
+            guards,
+            is_for_checkouts,
+            remote,
+            seen,
+            proxy,
+            folder,
+            next,
+        })
     }
 
     /// The same sandbox, whose commands have this network.
@@ -247,7 +289,8 @@ impl Sandbox {
         if self.is_for_checkouts {
             watched.release_worktrees();
         }
-        let proxy = if policy.network == Network::On { None } else { self.proxy()? };
+        let is_remote = matches!(policy.kind, SandboxKind::Remote { .. });
+        let proxy = if is_remote || policy.network == Network::On { None } else { self.proxy()? };
         let control = self.control()?;
         let guard = control.join(GUARD);
         watched.hand_over(guard.as_path())?;
@@ -327,11 +370,26 @@ impl Sandbox {
         variables: BTreeMap<String, String>,
         is_attended: bool,
     ) -> io::Result<PreparedCommand> {
-        let policy = SandboxPolicy { variables: self.with(variables), ..self.policy.clone() };
+        let kind = match &self.remote {
+            Some(launcher) if !self.is_for_checkouts => SandboxKind::Remote { launcher: launcher.clone() },
+            _ => self.policy.kind.clone(),
+        };
+        let mut policy = SandboxPolicy { kind, variables: self.with(variables), ..self.policy.clone() };
+        let is_remote = matches!(policy.kind, SandboxKind::Remote { .. });
+        if is_remote {
+            // Visible files are put there like writable ones, and then held.
+            policy.writable.extend(self.seen.iter().cloned());
+            policy.read_only.extend(self.seen.iter().cloned());
+        }
         let (request, watched) = self.requested(policy, is_attended).await?;
         let (reader, mut writer) = io::pipe()?;
         request.send(&mut writer)?;
-        Ok(self.prepared(command, (request.control, watched), reader, Some(writer)))
+        let mut prepared = self.prepared(command, (request.control, watched), reader, Some(writer));
+        if is_remote {
+            let wanted = |(name, _): &(OsString, OsString)| name.to_str().is_some_and(is_for_launcher);
+            prepared.command.envs(std::env::vars_os().filter(wanted));
+        }
+        Ok(prepared)
     }
 
     /// Prepares a program that runs on beside the user. Where guarded files are not held while it runs but put back afterwards,
@@ -354,7 +412,7 @@ impl Sandbox {
                 writable.extend(readable.iter().cloned());
                 read_only.extend(readable);
             }
-            SandboxKind::Landlock => {}
+            SandboxKind::Landlock | SandboxKind::Remote { .. } => {}
         }
         let network = if network { Network::On } else { self.policy.network.clone() };
         let policy = SandboxPolicy {

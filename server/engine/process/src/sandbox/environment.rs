@@ -114,6 +114,26 @@ pub fn keeps(name: &str) -> bool {
     KEPT.contains(&name) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
+/// Variables by which the clients of container engines and clusters find their servers.
+const OF_LAUNCHERS: [&str; 10] = [
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DOCKER_HOST",
+    "DOCKER_CONTEXT",
+    "DOCKER_CONFIG",
+    "DOCKER_CERT_PATH",
+    "DOCKER_TLS_VERIFY",
+    "CONTAINER_HOST",
+    "CONTAINERS_CONF",
+    "KUBECONFIG",
+];
+
+/// Whether a launcher of commands gets the variable. The commands do not.
+#[must_use]
+pub(crate) fn is_for_launcher(name: &str) -> bool {
+    OF_LAUNCHERS.contains(&name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{KEPT, inherits, keeps};

@@ -63,6 +63,77 @@ pub enum SandboxKind {
     Landlock,
     /// The policies of macOS.
     Seatbelt,
+    /// A container of an engine, or the surroundings that a program of the user's starts.
+    Remote {
+        /// The program that starts it.
+        launcher: CommandLauncher,
+    },
+}
+
+/// The program that starts commands of the remote sandbox, as `sandbox.remote` names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "name", deny_unknown_fields)]
+pub enum CommandLauncher {
+    /// A container engine with the command line of Docker. Each command is a container of its own.
+    Engine {
+        /// The program of the engine, found, and its first arguments.
+        program: Vec<String>,
+        /// The image.
+        image: String,
+        /// Options of `run` besides ours, which they come after.
+        options: Vec<String>,
+    },
+    /// A program that takes the command as its last arguments, and [`RemoteRequest`] in a variable.
+    Program {
+        /// The program, found, and its first arguments.
+        program: Vec<String>,
+    },
+}
+
+impl fmt::Display for CommandLauncher {
+    /// Where the commands run: "in containers of debian:13".
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Engine { image, .. } => write!(formatter, "in containers of {image}"),
+            Self::Program { program } => {
+                write!(formatter, "where {} starts them", program.first().map_or("nothing", String::as_str))
+            }
+        }
+    }
+}
+
+/// The variable in which a launcher finds [`RemoteRequest`].
+pub const REMOTE_REQUEST: &str = "KODE_LS_SANDBOX";
+
+/// The version of [`RemoteRequest`]. Another one is a change that a launcher must know of.
+pub const REMOTE_VERSION: u32 = 1;
+
+/// The policy of one command for a launcher, as JSON. Paths are absolute, with all links followed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RemoteRequest<'a> {
+    /// [`REMOTE_VERSION`].
+    pub version: u32,
+    /// A name for the command that no other has.
+    pub id: &'a str,
+    /// The working directory.
+    pub directory: PathBuf,
+    /// Folders that the command may write in, under these paths.
+    pub writable: &'a [PathBuf],
+    /// The folder for temporary files, under this path, writable too.
+    pub temporary: &'a PathBuf,
+    /// Files and folders in them that it may read and not change.
+    pub read_only: Vec<PathBuf>,
+    /// Files and folders in them whose contents it may not see.
+    pub hidden: Vec<PathBuf>,
+    /// The network: `off`, `hosts` for those of `hosts` alone, or `on`.
+    pub network: &'static str,
+    /// The hosts, as in `sandbox.network.allowedDomains`.
+    pub hosts: Vec<String>,
+    /// Variables of the command.
+    pub variables: &'a BTreeMap<String, String>,
+    /// How much it may use.
+    pub limits: ResourceLimits,
 }
 
 impl SandboxKind {
@@ -73,6 +144,7 @@ impl SandboxKind {
             Self::Bubblewrap { .. } => "bubblewrap",
             Self::Landlock => "landlock",
             Self::Seatbelt => "seatbelt",
+            Self::Remote { .. } => "remote",
         }
     }
 }

@@ -58,6 +58,7 @@ fn shell(root: &AbsPath, helper: &AbsPath) -> Confined {
         state: root.join("state"),
         network: Network::Off,
         limits: ResourceLimits::default(),
+        remote: None,
     });
     Confined { shell: Shell::new(root.clone()), sandbox: Arc::new(sandbox.unwrap()) }
 }
@@ -141,6 +142,7 @@ fn what_is_hidden_everywhere_is_hidden_besides_what_is_asked_for() {
         state: root.join("state"),
         network: Network::Off,
         limits: ResourceLimits::default(),
+        remote: None,
     });
     let hidden = sandbox.unwrap().policy().hidden.clone();
     for place in ["mine", "state", "home/.ssh", "home/.aws", "home/.netrc"] {
@@ -167,6 +169,7 @@ fn a_request_is_read_as_it_was_sent_and_no_further() {
             local: false,
         },
         limits: ResourceLimits::default(),
+        remote: None,
     });
     let request = HelperRequest {
         policy: sandbox.unwrap().policy().clone(),

@@ -164,11 +164,14 @@ impl CommandContext<'_> {
         let asked = profile.as_ref().map_or_else(|error| error.to_string(), |profile| profile.model.clone());
         let folders: Vec<_> = session.roots().iter().map(ToString::to_string).collect();
         let version = env!("CARGO_PKG_VERSION");
-        let sandbox = match (&in_force.policy.sandbox, &in_force.profile) {
+        let mut sandbox = match (&in_force.policy.sandbox, &in_force.profile) {
             (Some(_), None) => "on".to_owned(),
             (Some(_), Some(profile)) => format!("on, profile {profile}"),
             (None, _) => "off".to_owned(),
         };
+        if let Some(launcher) = in_force.policy.sandbox.as_ref().and_then(|sandbox| sandbox.remote()) {
+            let _ = write!(sandbox, ", {launcher}");
+        }
         let effort = effort.map_or("as the profile says", kode_base::effort::Effort::name);
         let style = style.unwrap_or_else(|| session.instructions().current().style.name.clone());
         let text = format!(

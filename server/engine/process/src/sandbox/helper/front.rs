@@ -10,6 +10,8 @@
 
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod remote;
 #[cfg(any(target_os = "macos", all(test, target_os = "linux")))]
 pub(super) mod seatbelt;
 
@@ -25,6 +27,8 @@ use tokio::net::unix::pipe;
 
 use super::places::PolicyPaths;
 use super::{EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, REPORT, code_of, read_json};
+#[cfg(target_os = "linux")]
+use crate::sandbox::SandboxKind;
 use crate::sandbox::guard::{GuardManifest, GuardSnapshot, GuardSurvey, Quarantine, settle_alone};
 use crate::sandbox::policy::HelperRequest;
 use crate::sandbox::{Enforcement, HelperReport, InputMode, SandboxPolicy, StartFailure, keeps};
@@ -49,6 +53,11 @@ const STDERR: &str = "/dev/fd/2";
 pub(super) fn run(request: &HelperRequest, command: &[OsString]) -> (HelperReport, ExitCode) {
     let run = || {
         let front = HelperFront::new(request)?;
+        #[cfg(target_os = "linux")]
+        if let SandboxKind::Remote { launcher } = &request.policy.kind {
+            let system = remote::RemoteSystem::new(&front, request, launcher)?;
+            return Ok(front.run(&system, command));
+        }
         let system = OwnSystem::new(&front, request)?;
         Ok(front.run(&system, command))
     };

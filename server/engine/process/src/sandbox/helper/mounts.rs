@@ -66,6 +66,26 @@ impl MountStandIns {
         Self { file, folder, closed_file, closed_folder }
     }
 
+    /// The empty file.
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The empty folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The file that cannot be opened.
+    pub(super) fn closed_file(&self) -> &Path {
+        &self.closed_file
+    }
+
+    /// The folder in which nothing can be looked up.
+    pub(super) fn closed_folder(&self) -> &Path {
+        &self.closed_folder
+    }
+
     /// Creates them.
     pub(super) fn create(&self) -> io::Result<()> {
         fs::write(&self.file, "")?;
