@@ -98,9 +98,9 @@ fn restrict(files: &FileRules<'_>) -> Result<RulesetStatus, LandlockError> {
         rules = allow(rules, Path::new("/"), reading)?;
     } else {
         rules = allow(rules, Path::new("/"), AccessFs::ReadDir.into())?;
-        for path in beside(files)? {
+        for PathBeside { path, is_folder } in beside(files)? {
             let rights = if files.is_writable(&path) { AccessFs::from_all(NEWEST) } else { reading };
-            rules = allow(rules, &path, rights)?;
+            rules = allow_kind(rules, &path, is_folder, rights)?;
         }
         for path in files.shown {
             rules = allow(rules, path, reading)?;
@@ -131,14 +131,33 @@ fn allow(
     path: &Path,
     rights: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, LandlockError> {
-    let Ok(metadata) = fs::metadata(path) else { return Ok(rules) };
-    let rights = if metadata.is_dir() { rights } else { rights & AccessFs::from_file(NEWEST) };
+    match fs::metadata(path) {
+        Ok(metadata) => allow_kind(rules, path, metadata.is_dir(), rights),
+        Err(_) => Ok(rules),
+    }
+}
+
+/// As [`allow`], for a path whose kind is known.
+fn allow_kind(
+    rules: RulesetCreated,
+    path: &Path,
+    is_folder: bool,
+    rights: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, LandlockError> {
+    let rights = if is_folder { rights } else { rights & AccessFs::from_file(NEWEST) };
     let Ok(file) = PathFd::new(path) else { return Ok(rules) };
     Ok(rules.add_rule(PathBeneath::new(file, rights))?)
 }
 
-/// Everything on the disk except hidden files, in as few paths as that takes.
-fn beside(files: &FileRules<'_>) -> io::Result<Vec<PathBuf>> {
+/// A path beside a hidden one, and whether it is a folder.
+struct PathBeside {
+    path: PathBuf,
+    is_folder: bool,
+}
+
+/// Everything on the disk except hidden files, in as few paths as that takes. Some 300 paths are normal: the folder's own list
+/// says what they are, without a call of the system for each.
+fn beside(files: &FileRules<'_>) -> io::Result<Vec<PathBeside>> {
     let hidden: BTreeSet<_> = files.hidden.iter().map(PathBuf::as_path).collect();
     let above: BTreeSet<_> = hidden.iter().flat_map(|path| path.ancestors().skip(1)).collect();
     // A folder to write in that lies in a hidden one is seen.
@@ -152,12 +171,15 @@ fn beside(files: &FileRules<'_>) -> io::Result<Vec<PathBuf>> {
         // One that we may not read, the command may not either.
         let Ok(entries) = fs::read_dir(folder) else { continue };
         for entry in entries {
-            let path = entry?.path();
+            let entry = entry?;
+            let path = entry.path();
+            // One that is gone since needs no rule.
+            let Ok(kind) = entry.file_type() else { continue };
             // The target of a link has a rule of its own, or none.
-            if above.contains(path.as_path()) || hidden.contains(path.as_path()) || path.is_symlink() {
+            if above.contains(path.as_path()) || hidden.contains(path.as_path()) || kind.is_symlink() {
                 continue;
             }
-            beside.push(path);
+            beside.push(PathBeside { path, is_folder: kind.is_dir() });
             if beside.len() > MAX_RULES {
                 let message = format!(
                     "more than {MAX_RULES} files lie beside those that it must not see, and Landlock alone can hide no more; install bubblewrap, or let this command run outside"
