@@ -32,7 +32,7 @@ variables=()
 while [ $# -gt 0 ]; do
   case $1 in
     --name) name=$2; shift ;;
-    --network) sandbox+=(--unshare-net); shift ;;
+    --network) [ "$2" = host ] || sandbox+=(--unshare-net); shift ;;
     --workdir) directory=$2; shift ;;
     --env-file) mapfile -t lines <"$2"; variables+=("${lines[@]}"); shift ;;
     --env) case $2 in *=*) variables+=("$2") ;; *) variables+=("$2=${!2}") ;; esac; shift ;;
@@ -125,7 +125,7 @@ fn with_each(command: &str, check: impl Fn(&Project, &Value)) {
 
 #[test]
 fn a_command_runs_in_a_container_that_has_the_workspace_and_nothing_else_of_this_machine() {
-    let command = "pwd; echo \"[$OF_SETTINGS]\"; cat here.txt; echo made >made.txt; cd sub; cat ../../outside/secret.txt; cat /proc/net/dev | grep -c : ; exit 7";
+    let command = "pwd; echo \"[$OF_SETTINGS]\"; cat here.txt; echo made >made.txt; cd sub; cat ../../outside/secret.txt; readlink /proc/self/ns/net; exit 7";
     with_each(command, |project, engine| {
         project.write("here.txt", "of the workspace\n");
         project.write("sub/x.txt", "");
@@ -140,9 +140,26 @@ fn a_command_runs_in_a_container_that_has_the_workspace_and_nothing_else_of_this
         assert!(text.contains("[a = b]"), "{text}");
         assert!(text.contains("exit code 7") || text.contains("code 7"), "{text}");
         assert!(!text.contains("a secret"), "{text}");
+        assert!(
+            text.contains("net:[") && !text.contains(&network()),
+            "it has no network of this machine: {text}"
+        );
         assert_eq!(std::fs::read_to_string(workspace.join("made.txt")).unwrap(), "made\n", "{engine}");
         session.run("again");
         assert!(result(project).0.contains(workspace.join("sub").to_str().unwrap()), "the folder is kept");
+    });
+}
+
+#[test]
+fn options_of_the_engine_open_its_network() {
+    with_each("readlink /proc/self/ns/net", |project, engine| {
+        let mut engine = engine.clone();
+        let mut options = engine["options"].as_array().cloned().unwrap_or_default();
+        options.extend([json!("--network"), json!("host")]);
+        engine["options"] = json!(options);
+        let client = client_of(project, &engine);
+        session_of(&client).run("go");
+        assert!(result(project).0.contains(&network()), "{:?}", result(project));
     });
 }
 
@@ -267,6 +284,11 @@ fn files_of_a_workspace_do_not_say_where_commands_run() {
     assert!(!launcher.with_file_name("request.json").exists(), "the launcher was not started");
     session.run("/doctor");
     assert!(session.snapshot().to_string().contains("cannot say where commands run"));
+}
+
+/// The network namespace of this machine.
+fn network() -> String {
+    std::fs::read_link("/proc/self/ns/net").unwrap().to_str().unwrap().to_owned()
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {

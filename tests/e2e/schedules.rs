@@ -13,8 +13,8 @@ use kode_e2e::{
 };
 use serde_json::{Value, json};
 
-/// How many schedules are played, on two servers.
-const SCHEDULES: u64 = 200;
+/// Number of schedules that are played, on two servers. Under wine each takes some seconds.
+const SCHEDULES: u64 = if cfg!(windows) { 20 } else { 200 };
 
 /// The seed of all random tests, unless the variable [`SEED`] says otherwise.
 pub(super) const DEFAULT_SEED: u64 = 20_260_101;
@@ -650,5 +650,6 @@ fn whoever_comes_first_nothing_of_the_users_is_lost_and_all_of_the_agents_can_be
     }
     println!("{figures:?}");
     // Else the tested case has not happened.
-    assert!(figures.completed > 300 && figures.merged > 10, "{figures:?}");
+    let (completed, merged) = (figures.completed as u64, figures.merged as u64);
+    assert!(2 * completed > 3 * SCHEDULES && 20 * merged > SCHEDULES, "{figures:?}");
 }

@@ -112,7 +112,7 @@ impl<'a> RemoteSystem<'a> {
         let mut container = started(program)?;
         container.args(["run", "--rm", "--pull", "never", "--name", &self.id, "--label", "kode-ls=command"]);
         container.args(["--cap-drop", "ALL", "--security-opt", "no-new-privileges"]);
-        if policy.network != Network::On {
+        if policy.network != Network::On && !names_network(options) {
             container.args(["--network", "none"]);
         }
         if !geteuid().is_root() {
@@ -287,6 +287,10 @@ impl<'a> RemoteSystem<'a> {
         let mut weaker = Vec::new();
         let network = match (&policy.network, self.launcher) {
             (Network::On, _) => "on",
+            (_, CommandLauncher::Engine { options, .. }) if names_network(options) => {
+                weaker.push("the network is that of `sandbox.remote.options`".to_owned());
+                "on"
+            }
             (Network::Allowed { hosts, .. }, CommandLauncher::Program { .. }) if !hosts.is_empty() => {
                 "listed hosts"
             }
@@ -376,6 +380,12 @@ fn started(program: &[String]) -> io::Result<Command> {
     let of_launchers = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_for_launcher));
     command.args(arguments).env_clear().envs(environment().chain(of_launchers));
     Ok(command)
+}
+
+/// Whether options of `run` choose a network; engines take no second one.
+fn names_network(options: &[String]) -> bool {
+    let names = ["--network", "--net"];
+    options.iter().any(|option| names.contains(&option.split('=').next().unwrap_or_default()))
 }
 
 fn bind(source: &Path, target: &Path, is_read_only: bool) -> io::Result<String> {
