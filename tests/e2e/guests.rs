@@ -331,6 +331,22 @@ fn a_cancelled_guest_is_told_so_and_nothing_of_it_is_left() {
     }
 }
 
+#[test]
+fn a_guest_that_gives_up_after_a_denied_request_does_not_count_as_cancelled() {
+    let request = json!({ "toolCall": { "toolCallId": "1", "title": "Go on", "kind": "other" }, "otherwise": [{ "stop": "cancelled" }] });
+    let house = House::new(json!([{ "say": "Half of it." }, { "permit": request }]));
+    let client = house.open();
+    let session = client.session();
+    let turn = session.prompt("go");
+    session.allow(0);
+    let prompt = session.wait_permission(1);
+    session.respond(&prompt, json!({ "decision": "deny", "scope": "once" })).unwrap();
+    assert_eq!(session.wait_done(&turn)["stopReason"], "end_turn");
+    let (result, is_error) = house.result();
+    assert!(!is_error && result.contains("Half of it."), "{result}");
+    assert!(result.contains("It ended its turn before it had finished"), "{result}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_guest_leaves_no_process_behind_however_it_ends() {

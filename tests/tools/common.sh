@@ -3,6 +3,9 @@
 # Rule: tools live in one cache outside the checkout, each behind a stamp that names its content, and an
 # installer that cannot finish says what to do instead of leaving something half there.
 
+# The programs that installers build have a folder of their own: cargo locks it, and the build of this project would wait.
+unset CARGO_TARGET_DIR
+
 tools=${KODE_LS_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/kode-ls-tools}
 mkdir -p "$tools"
 tools=$(cd "$tools" && pwd -P)

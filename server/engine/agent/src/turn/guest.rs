@@ -106,7 +106,10 @@ pub(super) async fn run(
         let text = format!("The guest `{kind}` changed files around kode-ls: {around}.");
         turn.notice(NoticeLevel::Warning, text, Some(hint.to_owned()));
     }
+    // Codex ends its turn as cancelled when the user denies what it asks for.
+    let gave_up = ended == Ok(GuestEnd::Cancelled) && !cancel.is_cancelled();
     let (reason, failure) = match ended {
+        Ok(GuestEnd::Cancelled) if gave_up => (TurnEnd::EndTurn, None),
         Ok(GuestEnd::Finished) => (TurnEnd::EndTurn, None),
         Ok(GuestEnd::MaxTokens) => (TurnEnd::MaxTokens, None),
         Ok(GuestEnd::MaxTurns) => (TurnEnd::MaxTurns, None),
@@ -125,10 +128,17 @@ pub(super) async fn run(
     }
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (spent, phases) = (turn.conversation.spent(), turn.conversation.phases().times());
-    let around = match around.is_empty() {
-        true => String::new(),
-        false => format!("It changed files itself, around kode-ls: {around}."),
-    };
+    let mut facts = Vec::new();
+    if !around.is_empty() {
+        facts.push(format!("It changed files itself, around kode-ls: {around}."));
+    }
+    if gave_up {
+        facts.push(
+            "It ended its turn before it had finished, as some agents do when a request is denied."
+                .to_owned(),
+        );
+    }
+    let around = facts.join(" ");
     GuestResult { turn: TurnResult { reason, spent, duration_ms, phases, failure }, around }
 }
 
