@@ -14,10 +14,10 @@ use std::time::Duration;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use tokio::time::Instant;
 
+#[cfg(unix)]
 use kode_base::beneath;
 use kode_base::call::{ToolError, ToolErrorKind};
 use kode_base::paths::{self, AbsPath, ResolvedPaths, Target};
-#[cfg(unix)]
 use kode_base::task;
 use kode_base::vcs::is_vcs_folder;
 use kode_text::document::DocumentSnapshot;

@@ -115,6 +115,7 @@ pub fn keeps(name: &str) -> bool {
 }
 
 /// Variables by which the clients of container engines and clusters find their servers.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 const OF_LAUNCHERS: [&str; 10] = [
     "XDG_RUNTIME_DIR",
     "DBUS_SESSION_BUS_ADDRESS",
@@ -129,6 +130,7 @@ const OF_LAUNCHERS: [&str; 10] = [
 ];
 
 /// Whether a launcher of commands gets the variable. The commands do not.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 #[must_use]
 pub(crate) fn is_for_launcher(name: &str) -> bool {
     OF_LAUNCHERS.contains(&name)

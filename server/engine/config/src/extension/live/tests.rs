@@ -6,7 +6,7 @@ use super::*;
 use kode_base::paths::real_path;
 
 struct Bench {
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     root: AbsPath,
     extensions: Extensions,
     heard: watch::Receiver<Option<Arc<LoadedExtensions>>>,
@@ -23,13 +23,16 @@ impl Bench {
         let places = ExtensionFolders::at_home(std::slice::from_ref(&root), Some(&home));
         let extensions = Extensions::begin(places, Arc::new(Vec::new), Arc::new(|name| name == "opus"));
         let heard = extensions.subscribe();
-        Self { _folder: folder, root, extensions, heard }
+        Self { folder, root, extensions, heard }
     }
 
     fn write(&self, path: &str, text: &str) {
         let path = self.root.join(path);
         fs::create_dir_all(path.parent().unwrap().as_path()).unwrap();
-        fs::write(path.as_path(), text).unwrap();
+        // At once: the watch may read a file that is empty yet, and report it.
+        let new = self.folder.path().join("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(new, path.as_path()).unwrap();
     }
 
     /// Waits for the system to say that files are as `wanted`.
