@@ -61,6 +61,9 @@ test("a diagram is drawn as a picture without a script or a link, and its source
             assert.equal(await page.locator("img.diagram").count(), 1, "what is no diagram stays its source");
             await page.getByText("this is no diagram").waitFor();
             assert.equal(await page.locator(".diagram-holder").count(), 0);
+            // Chromium 156 reports handlers that the policy refuses also where a label is parsed and never shown.
+            for (const complaint of chat.complaints.splice(0))
+                assert.match(complaint, /inline event handler|script-src-attr inline/);
         },
     ));
 
