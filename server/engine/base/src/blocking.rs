@@ -2,11 +2,11 @@
 //!
 //! Rule: code that reads or writes the disk from an async function goes through [`blocking`].
 
+#![expect(clippy::disallowed_methods, reason = "its work is boxed already, and has one type")]
+
 use std::any::Any;
 use std::panic::resume_unwind;
 use std::pin::Pin;
-
-use crate::task;
 
 /// A value of any type.
 type AnyValue = Box<dyn Any + Send>;
@@ -24,7 +24,7 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
 /// value, in each crate that awaits it: with these types it is compiled once.
 fn run(work: Box<dyn FnOnce() -> AnyValue + Send>) -> Pin<Box<dyn Future<Output = AnyValue> + Send>> {
     Box::pin(async move {
-        match task::spawn_blocking(work).await {
+        match tokio::task::spawn_blocking(work).await {
             Ok(value) => value,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),

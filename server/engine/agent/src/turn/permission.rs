@@ -340,7 +340,7 @@ fn notes(plan: &CallPlan, judged: &Judgment) -> Vec<String> {
     let is_weaker = sandbox.is_some_and(|sandbox| sandbox.policy().kind == SandboxKind::Landlock);
     let is_command = plan.touches.iter().any(|touch| matches!(touch, Touch::Command { .. }));
     if let Some(launcher) = sandbox.and_then(|sandbox| sandbox.remote()).filter(|_| is_command) {
-        return vec![format!("Commands run {launcher}, by `sandbox.remote` of your settings.")];
+        return vec![format!("Runs {launcher}, as `sandbox.remote` says: it can change the workspace.")];
     }
     let note = plan.touches.iter().find_map(|touch| match (touch, sandbox.is_some()) {
         (Touch::Command { .. }, true) if is_weaker => Some(

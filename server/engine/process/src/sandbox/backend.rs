@@ -56,13 +56,18 @@ pub struct Sandbox {
     guards: Mutex<Vec<Arc<FileGuard>>>,
     /// Whether its commands check out commits for the server.
     is_for_checkouts: bool,
-    /// The program that starts its commands elsewhere. Services, and git as the server runs it, stay on this machine.
-    remote: Option<CommandLauncher>,
-    /// Folders that its commands elsewhere see and do not write in. Commands on this machine see them anyway.
-    seen: Vec<AbsPath>,
+    remote: Option<RemoteCommands>,
     proxy: Mutex<Option<SandboxProxy>>,
     folder: Scratch,
     next: AtomicU64,
+}
+
+/// How commands run elsewhere. Services, and git as the server runs it, stay on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct RemoteCommands {
+    launcher: CommandLauncher,
+    /// Folders that they see and do not write in. Commands on this machine see them anyway.
+    seen: Vec<AbsPath>,
 }
 
 /// A command in the sandbox that has been prepared. Dropping it ends the command.
@@ -115,7 +120,8 @@ impl Sandbox {
             lasting: false,
         };
         let (guards, proxy, next) = Default::default();
-        let (is_for_checkouts, seen) = (false, Vec::new());
+        let is_for_checkouts = false;
+        let remote = remote.map(|launcher| RemoteCommands { launcher, seen: Vec::new() });
         Ok(Self {
             helper,
             policy,
@@ -125,7 +131,6 @@ impl Sandbox {
             guards,
             is_for_checkouts,
             remote,
-            seen,
             proxy,
             folder,
             next,
@@ -139,7 +144,7 @@ impl Sandbox {
         self.helper == other.helper
             && self.hides == other.hides
             && self.scripts == other.scripts
-            && self.remote == other.remote
+            && self.remote() == other.remote()
             && self.policy == SandboxPolicy { scratch, ..other.policy.clone() }
     }
 
@@ -152,7 +157,7 @@ impl Sandbox {
     /// The program that starts its commands elsewhere; nothing where they run on this machine.
     #[must_use]
     pub fn remote(&self) -> Option<&CommandLauncher> {
-        self.remote.as_ref()
+        self.remote.as_ref().map(|remote| &remote.launcher)
     }
 
     /// The folder for temporary files, which commands find under the same path.
@@ -196,7 +201,7 @@ impl Sandbox {
         let started = match self.policy.kind {
             // Its commands have no namespace of the network to themselves that a way to a socket could lie in.
             SandboxKind::Seatbelt => SandboxProxy::on_loopback(rules),
-            SandboxKind::Bubblewrap { .. } | SandboxKind::Landlock | SandboxKind::Remote { .. } => {
+            SandboxKind::Bubblewrap { .. } | SandboxKind::Landlock => {
                 let socket = real_path(self.folder.path())?.join(PROXY);
                 AbsPath::new(socket)
                     .map_err(io::Error::other)
@@ -223,15 +228,17 @@ impl Sandbox {
                 writable.extend(readable.iter().cloned());
                 read_only.extend(readable.iter().cloned());
             }
-            SandboxKind::Landlock | SandboxKind::Remote { .. } => {}
+            SandboxKind::Landlock => {}
         }
         let policy = SandboxPolicy { writable, read_only, scratch, ..self.policy.clone() };
         let (helper, proxy, next) = (self.helper.clone(), Mutex::default(), AtomicU64::new(0));
         let (hides, scripts) = (self.hides.clone(), self.scripts.clone());
         let (store, guards, is_for_checkouts) = (self.store.clone(), Mutex::default(), false);
-        let remote = self.remote.clone();
-        let mut seen = [self.seen.as_slice(), self.policy.writable.as_slice()].concat();
-        seen.retain(|folder| !policy.writable.contains(folder));
+        let mut remote = self.remote.clone();
+        if let Some(RemoteCommands { seen, .. }) = &mut remote {
+            seen.extend(self.policy.writable.iter().cloned());
+            seen.retain(|folder| !policy.writable.contains(folder));
+        }
         Ok(Self {
             helper,
             policy,
@@ -241,7 +248,6 @@ impl Sandbox {
             guards,
             is_for_checkouts,
             remote,
-            seen,
             proxy,
             folder,
             next,
@@ -289,13 +295,13 @@ impl Sandbox {
         if self.is_for_checkouts {
             watched.release_worktrees();
         }
-        let is_remote = matches!(policy.kind, SandboxKind::Remote { .. });
-        let proxy = if is_remote || policy.network == Network::On { None } else { self.proxy()? };
+        let proxy = if policy.network == Network::On { None } else { self.proxy()? };
         let control = self.control()?;
         let guard = control.join(GUARD);
         watched.hand_over(guard.as_path())?;
         let is_checkout = self.is_for_checkouts;
-        Ok((HelperRequest { policy, control, proxy, guard: Some(guard), is_checkout }, watched))
+        let (guard, launcher) = (Some(guard), None);
+        Ok((HelperRequest { policy, control, proxy, guard, launcher, is_checkout }, watched))
     }
 
     /// Returns the walk through the workspace, to be done ahead of the first command. It blocks on the disk and does not keep the
@@ -370,22 +376,19 @@ impl Sandbox {
         variables: BTreeMap<String, String>,
         is_attended: bool,
     ) -> io::Result<PreparedCommand> {
-        let kind = match &self.remote {
-            Some(launcher) if !self.is_for_checkouts => SandboxKind::Remote { launcher: launcher.clone() },
-            _ => self.policy.kind.clone(),
-        };
-        let mut policy = SandboxPolicy { kind, variables: self.with(variables), ..self.policy.clone() };
-        let is_remote = matches!(policy.kind, SandboxKind::Remote { .. });
-        if is_remote {
+        let mut policy = SandboxPolicy { variables: self.with(variables), ..self.policy.clone() };
+        let remote = self.remote.as_ref().filter(|_| !self.is_for_checkouts);
+        if let Some(RemoteCommands { seen, .. }) = remote {
             // Visible files are put there like writable ones, and then held.
-            policy.writable.extend(self.seen.iter().cloned());
-            policy.read_only.extend(self.seen.iter().cloned());
+            policy.writable.extend(seen.iter().cloned());
+            policy.read_only.extend(seen.iter().cloned());
         }
-        let (request, watched) = self.requested(policy, is_attended).await?;
+        let (mut request, watched) = self.requested(policy, is_attended).await?;
+        request.launcher = remote.map(|remote| remote.launcher.clone());
         let (reader, mut writer) = io::pipe()?;
         request.send(&mut writer)?;
         let mut prepared = self.prepared(command, (request.control, watched), reader, Some(writer));
-        if is_remote {
+        if remote.is_some() {
             let wanted = |(name, _): &(OsString, OsString)| name.to_str().is_some_and(is_for_launcher);
             prepared.command.envs(std::env::vars_os().filter(wanted));
         }
@@ -412,7 +415,7 @@ impl Sandbox {
                 writable.extend(readable.iter().cloned());
                 read_only.extend(readable);
             }
-            SandboxKind::Landlock | SandboxKind::Remote { .. } => {}
+            SandboxKind::Landlock => {}
         }
         let network = if network { Network::On } else { self.policy.network.clone() };
         let policy = SandboxPolicy {

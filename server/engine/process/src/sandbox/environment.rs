@@ -4,11 +4,8 @@
 //! the filter lists the names that pass; outside it lists the names that do not, since commands there act for the user, with the
 //! user's agents and sessions.
 
-/// Names that are kept.
-const KEPT: [&str; 54] = [
-    "PATH",
-    "HOME",
-    "PWD",
+/// Names of terminal and language, which are kept and mean the same on every machine.
+const PORTABLE: [&str; 14] = [
     "LANG",
     "LANGUAGE",
     "TERM",
@@ -19,14 +16,24 @@ const KEPT: [&str; 54] = [
     "COLUMNS",
     "LINES",
     "TZ",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "HOSTNAME",
     "PAGER",
     "GIT_PAGER",
     "GIT_TERMINAL_PROMPT",
     "CI",
+];
+
+/// The beginning of further such names.
+const PORTABLE_PREFIX: &str = "LC_";
+
+/// Other names that are kept: folders and programs of this machine.
+const KEPT: [&str; 40] = [
+    "PATH",
+    "HOME",
+    "PWD",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "HOSTNAME",
     "MAKEFLAGS",
     "CARGO_HOME",
     "CARGO_TARGET_DIR",
@@ -62,8 +69,8 @@ const KEPT: [&str; 54] = [
     "SSL_CERT_DIR",
 ];
 
-/// Beginnings of names that are kept.
-const KEPT_PREFIXES: [&str; 2] = ["LC_", "XDG_CACHE_"];
+/// The beginning of further such names.
+const KEPT_PREFIX: &str = "XDG_CACHE_";
 
 /// The server's own variables and those of loaders, by the beginnings of their names.
 const WITHHELD_PREFIXES: [&str; 5] = ["KODE_LS_", "LD_", "DYLD_", "BASH_FUNC_", "GLIBC_TUNABLES"];
@@ -111,7 +118,13 @@ pub(crate) fn inherits(name: &str) -> bool {
 /// Whether a command in the sandbox keeps the variable of that name. `TMPDIR` is set to its own folder.
 #[must_use]
 pub fn keeps(name: &str) -> bool {
-    KEPT.contains(&name) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    is_portable(name) || KEPT.contains(&name) || name.starts_with(KEPT_PREFIX)
+}
+
+/// Whether a kept variable means the same in a container.
+#[must_use]
+pub(crate) fn is_portable(name: &str) -> bool {
+    PORTABLE.contains(&name) || name.starts_with(PORTABLE_PREFIX)
 }
 
 /// Variables by which the clients of container engines and clusters find their servers.
@@ -138,7 +151,7 @@ pub(crate) fn is_for_launcher(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{KEPT, inherits, keeps};
+    use super::{KEPT, PORTABLE, inherits, keeps};
 
     #[test]
     fn outside_the_sandbox_keys_of_models_and_loaders_are_withheld_and_the_users_own_names_pass() {
@@ -169,7 +182,10 @@ mod tests {
         {
             assert!(inherits(name), "{name}");
         }
-        assert!(KEPT.iter().all(|name| inherits(name)), "the sandbox passes no more than there is outside");
+        assert!(
+            KEPT.iter().chain(&PORTABLE).all(|name| inherits(name)),
+            "the sandbox passes no more than there is outside"
+        );
     }
 
     #[test]

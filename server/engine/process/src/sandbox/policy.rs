@@ -63,11 +63,6 @@ pub enum SandboxKind {
     Landlock,
     /// The policies of macOS.
     Seatbelt,
-    /// A container of an engine, or the surroundings that a program of the user's starts.
-    Remote {
-        /// The program that starts it.
-        launcher: CommandLauncher,
-    },
 }
 
 /// The program that starts commands of the remote sandbox, as `sandbox.remote` names it.
@@ -91,12 +86,12 @@ pub enum CommandLauncher {
 }
 
 impl fmt::Display for CommandLauncher {
-    /// Where the commands run: "in containers of debian:13".
+    /// Where a command runs: "in a container of debian:13".
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Engine { image, .. } => write!(formatter, "in containers of {image}"),
+            Self::Engine { image, .. } => write!(formatter, "in a container of {image}"),
             Self::Program { program } => {
-                write!(formatter, "where {} starts them", program.first().map_or("nothing", String::as_str))
+                write!(formatter, "where {} starts it", program.first().map_or("nothing", String::as_str))
             }
         }
     }
@@ -144,7 +139,6 @@ impl SandboxKind {
             Self::Bubblewrap { .. } => "bubblewrap",
             Self::Landlock => "landlock",
             Self::Seatbelt => "seatbelt",
-            Self::Remote { .. } => "remote",
         }
     }
 }
@@ -222,6 +216,9 @@ pub struct HelperRequest {
     /// The list of guarded files; without it the helper searches itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<AbsPath>,
+    /// The program that starts the command elsewhere; without it the command runs on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launcher: Option<CommandLauncher>,
     /// Whether git as the server runs it checks out commits: files that steer programs are made then.
     #[serde(default)]
     pub is_checkout: bool,

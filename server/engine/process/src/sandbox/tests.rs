@@ -176,6 +176,7 @@ fn a_request_is_read_as_it_was_sent_and_no_further() {
         control,
         proxy: None,
         guard: None,
+        launcher: None,
         is_checkout: false,
     };
     let mut bytes = Vec::new();

@@ -27,8 +27,6 @@ use tokio::net::unix::pipe;
 
 use super::places::PolicyPaths;
 use super::{EXIT_NOT_FOUND, EXIT_NOT_RUN, EXIT_NOT_STARTED, REPORT, code_of, read_json};
-#[cfg(target_os = "linux")]
-use crate::sandbox::SandboxKind;
 use crate::sandbox::guard::{GuardManifest, GuardSnapshot, GuardSurvey, Quarantine, settle_alone};
 use crate::sandbox::policy::HelperRequest;
 use crate::sandbox::{Enforcement, HelperReport, InputMode, SandboxPolicy, StartFailure, keeps};
@@ -53,10 +51,14 @@ const STDERR: &str = "/dev/fd/2";
 pub(super) fn run(request: &HelperRequest, command: &[OsString]) -> (HelperReport, ExitCode) {
     let run = || {
         let front = HelperFront::new(request)?;
-        #[cfg(target_os = "linux")]
-        if let SandboxKind::Remote { launcher } = &request.policy.kind {
-            let system = remote::RemoteSystem::new(&front, request, launcher)?;
-            return Ok(front.run(&system, command));
+        if let Some(launcher) = &request.launcher {
+            #[cfg(target_os = "linux")]
+            {
+                let system = remote::RemoteSystem::new(&front, request, launcher)?;
+                return Ok(front.run(&system, command));
+            }
+            #[cfg(not(target_os = "linux"))]
+            return Err(io::Error::other(format!("commands do not run {launcher} on this system")));
         }
         let system = OwnSystem::new(&front, request)?;
         Ok(front.run(&system, command))

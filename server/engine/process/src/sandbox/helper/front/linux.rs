@@ -55,9 +55,6 @@ impl<'a> LinuxSystem<'a> {
                 (Mounts::new(), Some(GuardSnapshot::contents(survey, &targets)?))
             }
             SandboxKind::Seatbelt => return Err(io::Error::other("Seatbelt is the sandbox of macOS")),
-            SandboxKind::Remote { .. } => {
-                return Err(io::Error::other("commands of the remote sandbox have a launcher"));
-            }
         };
         let is_wanted = policy.network.needs_proxy() && is_bubblewrap(&policy.kind);
         let proxy = match &request.proxy {
@@ -142,9 +139,7 @@ impl LinuxSystem<'_> {
 
     fn write_plan(&self, front: &HelperFront<'_>, is_grouped: bool, mounts_inside: bool) -> io::Result<()> {
         let (hidden, outside) = match front.policy.kind {
-            SandboxKind::Bubblewrap { .. } | SandboxKind::Seatbelt | SandboxKind::Remote { .. } => {
-                (Vec::new(), None)
-            }
+            SandboxKind::Bubblewrap { .. } | SandboxKind::Seatbelt => (Vec::new(), None),
             SandboxKind::Landlock => {
                 let shared = SHARED_MEMORY.iter().map(PathBuf::from).filter(|folder| folder.is_dir());
                 let hidden = front.places.hidden.iter().chain(&front.handed.survey.hidden).cloned();
@@ -170,7 +165,7 @@ impl LinuxSystem<'_> {
         if front.policy.network.needs_proxy() && self.proxy.is_none() {
             weaker.push(
                 match front.policy.kind {
-                    SandboxKind::Bubblewrap { .. } | SandboxKind::Seatbelt | SandboxKind::Remote { .. } => {
+                    SandboxKind::Bubblewrap { .. } | SandboxKind::Seatbelt => {
                         "there is no proxy to reach single hosts through; the network is off"
                     }
                     SandboxKind::Landlock => {
@@ -218,7 +213,7 @@ impl LinuxSystem<'_> {
                 prepared.arg(bubblewrap::inside("control")).process_group(0);
                 prepared
             }
-            SandboxKind::Landlock | SandboxKind::Seatbelt | SandboxKind::Remote { .. } => {
+            SandboxKind::Landlock | SandboxKind::Seatbelt => {
                 // It leaves this one's group itself, for a session of its own.
                 let mut prepared = Command::new(helper);
                 prepared.args([ARGUMENT, INNER]).arg(&self.control);

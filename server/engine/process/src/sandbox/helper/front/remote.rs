@@ -24,7 +24,7 @@ use rustix::process::{
 use super::super::mounts::{self, MountKind, MountStandIns, Mounts};
 use super::super::processes::{WaitEnd, collect_all, kill_all_below, supervise};
 use super::{CommandEnd, EXIT_NOT_RUN, FrontSystem, HelperFront, TMPDIR, environment, starter_is_gone};
-use crate::sandbox::environment::is_for_launcher;
+use crate::sandbox::environment::{is_for_launcher, is_portable};
 use crate::sandbox::guard::GuardSnapshot;
 use crate::sandbox::policy::{CommandLauncher, HelperRequest, REMOTE_REQUEST, REMOTE_VERSION, RemoteRequest};
 use crate::sandbox::{Enforcement, Network, SandboxPolicy, StartFailure};
@@ -48,24 +48,6 @@ const STARTED_INSIDE: &str = "/run/kode-ls-started";
 
 /// The folder for temporary files in the container.
 const TMP: &str = "/tmp";
-
-/// Variables of the terminal and the language, which mean the same in a container. Those of programs and folders are the image's.
-const CARRIED: [&str; 14] = [
-    "LANG",
-    "LANGUAGE",
-    "TERM",
-    "COLORTERM",
-    "NO_COLOR",
-    "CLICOLOR",
-    "FORCE_COLOR",
-    "COLUMNS",
-    "LINES",
-    "TZ",
-    "PAGER",
-    "GIT_PAGER",
-    "GIT_TERMINAL_PROMPT",
-    "CI",
-];
 
 /// The additions of a launcher to the state before the command starts.
 pub(super) struct RemoteSystem<'a> {
@@ -115,16 +97,14 @@ impl<'a> RemoteSystem<'a> {
         if policy.network != Network::On && !names_network(options) {
             container.args(["--network", "none"]);
         }
+        // An image may name a user of its own, who may not write in the folders.
+        container.arg("--user").arg(format!("{}:{}", geteuid().as_raw(), getegid().as_raw()));
         if !geteuid().is_root() {
-            // Podman maps the user of this machine; the daemon of another engine runs as root and gets the numbers.
-            let is_podman = program.first().is_some_and(|program| Path::new(program).ends_with("podman"));
-            match is_podman {
-                true => container.arg("--userns").arg("keep-id"),
-                false => {
-                    container.arg("--user").arg(format!("{}:{}", geteuid().as_raw(), getegid().as_raw()))
-                }
-            };
             container.args(["--env", "HOME=/tmp"]);
+            // Without a daemon of the system the numbers are those of another user, unless they are mapped.
+            if program.first().is_some_and(|program| Path::new(program).ends_with("podman")) {
+                container.args(["--userns", "keep-id"]);
+            }
         }
         let limits = policy.limits;
         let open_files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX).min(limits.open_files);
@@ -135,18 +115,16 @@ impl<'a> RemoteSystem<'a> {
             container.args(["--mount", &mount]);
         }
         container.arg("--workdir").arg(&directory);
-        let carried = environment().filter(|(name, _)| {
-            name.to_str().is_some_and(|name| CARRIED.contains(&name) || name.starts_with("LC_"))
-        });
-        for (name, _) in carried {
+        for (name, _) in environment().filter(|(name, _)| name.to_str().is_some_and(is_portable)) {
             // The client has it under the same name.
             container.arg("--env").arg(name);
         }
         self.write_variables(policy, &mut container)?;
         container.arg("--env").arg(format!("{TMPDIR}={TMP}"));
-        container.args(options).arg(image);
+        // Many images have a program of their own that takes the command as its arguments.
+        container.args(["--entrypoint", "sh"]).args(options).arg(image);
         let sign = format!("echo started >{STARTED_INSIDE} && exec \"$@\"");
-        container.args(["sh", "-c", &sign, "kode-ls"]);
+        container.args(["-c", &sign, "kode-ls"]);
         if let Some((name, arguments)) = command.split_first() {
             // The path is that of the program on this machine; the image has one of the same name.
             container.arg(Path::new(name).file_name().unwrap_or(name)).args(arguments);

@@ -61,7 +61,8 @@ impl Fixture {
             lasting: false,
         };
         let control = root.join("control");
-        let request = HelperRequest { policy, control, proxy: None, guard: None, is_checkout: false };
+        let request =
+            HelperRequest { policy, control, proxy: None, guard: None, launcher: None, is_checkout: false };
         Self { _folder: folder, root, request }
     }
 
