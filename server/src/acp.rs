@@ -24,6 +24,7 @@ mod requests;
 mod servers;
 mod session;
 mod sessions;
+mod terminal;
 mod tool_call;
 mod updates;
 

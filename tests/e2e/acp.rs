@@ -9,6 +9,8 @@ mod pairing;
 mod permissions;
 mod registry;
 mod sessions;
+#[cfg(unix)]
+mod terminals;
 mod turns;
 
 use kode_e2e::{AcpClient, Project, Script, call, say, step};

@@ -21,16 +21,20 @@ use kode_engine::mcp::Mcp;
 use kode_engine::model::models::Models;
 use kode_engine::permission::Deliveries;
 use kode_engine::process::sandbox;
+use kode_engine::process::shell::terminal::TerminalProvider;
 use kode_engine::text::host::Host;
 use kode_engine::tool::servers::ServerPool;
 use kode_engine::tools::web_search::CurrentSearch;
 use tokio::runtime::Handle;
 
 use super::host::AcpHost;
+use super::initialize::AcpClient;
 use super::servers::ClientServerPool;
+use super::terminal::AcpTerminals;
 use crate::agent::SettingsWatch;
 use crate::lifecycle::Lifecycle;
 use crate::{home, policies, telemetry};
+use kode_engine::acp::peer::RpcPeer;
 
 /// The longest wait of the first prompt for MCP servers that are starting.
 const MCP_WAIT: Duration = Duration::from_millis(1_500);
@@ -59,20 +63,22 @@ pub(super) struct AcpAgent {
     pub(super) servers: Arc<ClientServerPool>,
     /// The client as the engine's editor.
     pub(super) host: Arc<AcpHost>,
+    /// The terminals of the client.
+    pub(super) terminals: Arc<AcpTerminals>,
     options: Arc<LaunchOptions>,
     search: CurrentSearch,
     watch: Arc<SettingsWatch>,
 }
 
 impl AcpAgent {
-    /// Starts the engine over this host.
+    /// Starts the engine for this client.
     ///
     /// # Errors
     /// When there is no folder for the user's state.
     pub(super) fn start(
         options: &Arc<LaunchOptions>,
-        host: Arc<AcpHost>,
-        client: Option<&str>,
+        peer: &Arc<RpcPeer>,
+        client: &AcpClient,
         lifecycle: &Lifecycle,
     ) -> anyhow::Result<Arc<Self>> {
         // The first session waits for the result: the earlier the detection starts the better.
@@ -81,6 +87,8 @@ impl AcpAgent {
         let equipment = policies::equipment(&policies);
         let (models, profile) = (options.models)(&policies);
         let policies = Arc::new(policies);
+        let host = AcpHost::new(peer, client);
+        let terminals = AcpTerminals::new(peer, client, &policies);
         let search = CurrentSearch::default();
         search.set(equipment.provider);
         let home = home::folder()?;
@@ -98,17 +106,17 @@ impl AcpAgent {
             concurrency: equipment.concurrency,
             save_before_commands: true,
         })
-        .with_guests(Arc::new(Guests));
+        .with_guests(Arc::new(Guests))
+        .with_terminals(Arc::clone(&terminals) as Arc<dyn TerminalProvider>);
         telemetry::begin(&engine, &policies);
-        if let Some(name) = client {
-            engine.name_client(name);
-        }
+        engine.name_client(client.label());
         let agent = Arc::new_cyclic(|agent: &Weak<Self>| Self {
             engine,
             policies,
             profile,
             servers,
             host,
+            terminals,
             options: Arc::clone(options),
             search,
             watch: watch(agent.clone()),

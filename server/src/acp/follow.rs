@@ -110,7 +110,7 @@ impl AcpFollower {
             }
             Event::TextChunk { item, text } => self.updates.piece(&item, &text, false).await,
             Event::ThinkChunk { item, text } => self.updates.piece(&item, &text, true).await,
-            Event::ToolProgress { item, text, .. } => self.updates.progress(&item, text).await,
+            Event::ToolProgress { item, call, text } => self.updates.progress(&item, &call, text).await,
             Event::SubagentStarted { agent, call, .. } => self.updates.sub_agent(&agent, &call),
             Event::TodoChanged { todos } => self.updates.plan(&todos).await,
             Event::Done { turn, reason, usage, cost, duration_ms, .. } => {

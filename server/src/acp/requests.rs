@@ -18,7 +18,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::agent::{AcpAgent, LaunchOptions};
-use super::host::AcpHost;
 use super::initialize::{self, AcpClient};
 use super::session::AcpSession;
 use super::{config, error};
@@ -187,9 +186,7 @@ impl AcpServer {
             return Ok(Arc::clone(agent));
         }
         let client = self.client();
-        let name = Some(client.label());
-        let started =
-            AcpAgent::start(&self.options, AcpHost::new(&self.peer, &client), name, &self.lifecycle);
+        let started = AcpAgent::start(&self.options, &self.peer, &client, &self.lifecycle);
         let started = started.map_err(|error| error::internal(&format!("{error:#}")))?;
         *agent = Some(Arc::clone(&started));
         Ok(started)

@@ -405,7 +405,8 @@ impl AcpServer {
 
 /// A sender of updates to the client of a session.
 pub(super) fn updates(open: &AcpSession) -> UpdateSender {
-    UpdateSender::new(&open.peer, &open.client, &open.id, open.places.clone())
+    let terminals = open.agent.terminals.table(&open.id);
+    UpdateSender::new(&open.peer, &open.client, &open.id, open.places.clone(), terminals)
 }
 
 /// The folders of a live session.

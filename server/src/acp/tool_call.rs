@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use agent_client_protocol_schema::v1::{
-    Meta, ToolCall, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
-    ToolCallUpdateFields, ToolKind,
+    Meta, Terminal, TerminalId, ToolCall, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus,
+    ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
 use kode_engine::base::command_shell::CommandShell;
 use kode_engine::base::ids::ItemId;
@@ -38,6 +38,8 @@ pub(super) struct ToolCallView<'a> {
     pub(super) parent: Option<&'a ItemId>,
     /// The newest output of its command.
     pub(super) output: Option<&'a str>,
+    /// The terminal of the client that runs its command, and shows its output.
+    pub(super) terminal: Option<&'a TerminalId>,
 }
 
 impl SessionPlaces {
@@ -91,10 +93,10 @@ pub(super) fn updated(
     ToolCallUpdate::new(id(item), fields).meta(meta(call, context))
 }
 
-/// The newest output of a running call.
-pub(super) fn progress(item: &ItemId, text: &str) -> ToolCallUpdate {
-    let fields =
-        ToolCallUpdateFields::new().status(ToolCallStatus::InProgress).content(vec![output(text).into()]);
+/// The newest output of a running call, or the terminal that shows it.
+pub(super) fn progress(item: &ItemId, text: &str, terminal: Option<&TerminalId>) -> ToolCallUpdate {
+    let content = terminal.map_or_else(|| output(text).into(), shown_terminal);
+    let fields = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress).content(vec![content]);
     ToolCallUpdate::new(id(item), fields)
 }
 
@@ -155,7 +157,13 @@ fn raw_output(call: &ToolCallItem) -> Option<Value> {
 fn content(call: &ToolCallItem, context: ToolCallView<'_>, places: &SessionPlaces) -> Vec<ToolCallContent> {
     let mut content: Vec<ToolCallContent> =
         call.structured.iter().flat_map(|structured| patches(structured, places)).collect();
-    content.extend(context.output.filter(|text| !text.trim().is_empty()).map(|text| output(text).into()));
+    match context.terminal {
+        Some(terminal) => content.push(shown_terminal(terminal)),
+        None => {
+            let text = context.output.filter(|text| !text.trim().is_empty());
+            content.extend(text.map(|text| output(text).into()));
+        }
+    }
     if call.state.is_final() && !call.display.is_empty() && content.is_empty() {
         content.push(both_ends(&call.display, MAX_OUTPUT).into());
     }
@@ -174,6 +182,10 @@ fn patches(structured: &Value, places: &SessionPlaces) -> Vec<ToolCallContent> {
         Some(diffs(unified, &|shown| path.clone().unwrap_or_else(|| places.file(shown))))
     };
     files.iter().filter_map(of_file).flatten().map(ToolCallContent::from).collect()
+}
+
+fn shown_terminal(terminal: &TerminalId) -> ToolCallContent {
+    ToolCallContent::Terminal(Terminal::new(terminal.clone()))
 }
 
 /// The output of a command, fenced so that clients show it as it is.
@@ -236,7 +248,7 @@ mod tests {
     fn a_command_is_titled_by_itself_and_shows_its_output() {
         let mut bash = call("Bash", json!({ "command": "cargo test -p a" }));
         bash.title = "Run cargo".to_owned();
-        let shown = shown(&bash, ToolCallView { output: Some("a ``` b\n"), parent: None });
+        let shown = shown(&bash, ToolCallView { output: Some("a ``` b\n"), ..ToolCallView::default() });
         assert_eq!(shown["title"], "cargo test -p a");
         assert_eq!(
             (&shown["kind"], &shown["rawInput"]["command"]),
@@ -271,7 +283,7 @@ mod tests {
     fn the_call_of_a_sub_agent_names_the_call_it_works_for() {
         let parent = ItemId::from_external("item_0");
         let read = call("Read", json!({}));
-        let shown = shown(&read, ToolCallView { parent: Some(&parent), output: None });
+        let shown = shown(&read, ToolCallView { parent: Some(&parent), ..ToolCallView::default() });
         assert_eq!(shown["_meta"]["kode"]["parentToolCallId"], "item_0");
     }
 }

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::initialize::AcpClient;
+use super::terminal::TerminalTable;
 use super::tool_call::{self, SessionPlaces, ToolCallView};
 use crate::display::retry_line;
 use kode_engine::acp::peer::RpcPeer;
@@ -43,6 +44,8 @@ pub(super) struct UpdateSender {
     calls: HashMap<CallId, ItemId>,
     /// The calls that sub-agents work for.
     parents: HashMap<AgentId, ItemId>,
+    /// The terminals of the client that run commands of the session.
+    terminals: Arc<TerminalTable>,
     /// The newest output of running commands.
     outputs: HashMap<ItemId, String>,
     /// The mode that the client was sent last.
@@ -68,6 +71,7 @@ impl UpdateSender {
         client: &Arc<AcpClient>,
         session: &SessionId,
         places: SessionPlaces,
+        terminals: Arc<TerminalTable>,
     ) -> Self {
         Self {
             peer: Arc::clone(peer),
@@ -78,6 +82,7 @@ impl UpdateSender {
             sent: HashMap::new(),
             calls: HashMap::new(),
             parents: HashMap::new(),
+            terminals,
             outputs: HashMap::new(),
             mode: None,
             held: None,
@@ -150,7 +155,8 @@ impl UpdateSender {
                 self.calls.insert(call.call.clone(), item.id.clone());
                 let output = self.outputs.get(&item.id).map(String::as_str);
                 let parent = item.agent.as_ref().and_then(|agent| self.parents.get(agent));
-                let context = ToolCallView { parent, output };
+                let terminal = self.terminals.of_call(&call.call);
+                let context = ToolCallView { parent, output, terminal: terminal.as_ref() };
                 let is_final = call.state.is_final();
                 let update = match self.sent.get(&item.id) {
                     Some(SentPart::Call { is_final: true }) => return,
@@ -167,6 +173,7 @@ impl UpdateSender {
                 self.sent.insert(item.id.clone(), SentPart::Call { is_final });
                 if is_final {
                     self.outputs.remove(&item.id);
+                    self.terminals.forget(&call.call);
                 }
                 self.send(update).await;
             }
@@ -192,10 +199,14 @@ impl UpdateSender {
         self.send(message(item, text, is_thought)).await;
     }
 
-    /// Shows the newest output of a running command.
-    pub(super) async fn progress(&mut self, item: &ItemId, text: String) {
+    /// Shows the newest output of a running command; that in a terminal of the client the client shows itself.
+    pub(super) async fn progress(&mut self, item: &ItemId, call: &CallId, text: String) {
         if matches!(self.sent.get(item), Some(SentPart::Call { is_final: false })) {
-            self.send(SessionUpdate::ToolCallUpdate(tool_call::progress(item, &text))).await;
+            let terminal = self.terminals.of_call(call);
+            if terminal.is_none() || !self.outputs.contains_key(item) {
+                let progress = tool_call::progress(item, &text, terminal.as_ref());
+                self.send(SessionUpdate::ToolCallUpdate(progress)).await;
+            }
             self.outputs.insert(item.clone(), text);
         }
     }

@@ -47,6 +47,7 @@ use kode_journal::lease::Lease;
 use kode_model::models::{CurrentModels, Models, Pointer};
 use kode_permission::Deliveries;
 use kode_permission::rules::SettingsProblem;
+use kode_process::shell::terminal::TerminalProvider;
 use kode_process::shell::{MAX_TASKS_OVERALL, Outputs, Secrets, Shell, Tasks};
 use kode_process::worktree::Worktree;
 use kode_record::event::EventLog;
@@ -149,6 +150,8 @@ pub struct Engine {
     unstored: UnstoredSessions,
     /// The tools of the client, if it can register some.
     client_tools: Option<Arc<dyn ToolSource>>,
+    /// The terminals of the client.
+    terminals: Option<Arc<dyn TerminalProvider>>,
     /// Runs guests; `None` where none can work.
     guests: Option<Arc<dyn GuestRunner>>,
     base_turns: BaseTurns,
@@ -197,6 +200,7 @@ impl Engine {
             followed: FollowedSessions::default(),
             unstored: UnstoredSessions::default(),
             client_tools: None,
+            terminals: None,
             guests: None,
             base_turns: BaseTurns::default(),
             lease_poll: LeasePoll::default(),
@@ -209,6 +213,12 @@ impl Engine {
     #[must_use]
     pub fn with_client_tools(self, tools: Arc<dyn ToolSource>) -> Self {
         Self { client_tools: Some(tools), ..self }
+    }
+
+    /// The same engine, whose sessions may run commands outside of the sandbox in terminals of the client.
+    #[must_use]
+    pub fn with_terminals(self, terminals: Arc<dyn TerminalProvider>) -> Self {
+        Self { terminals: Some(terminals), ..self }
     }
 
     /// The same with other agents as guests.
@@ -557,6 +567,7 @@ impl Engine {
             );
         let SessionPlace { workspace, isolation, policy } = self.place_of(&state, Arc::new(workspace));
         let outputs = AbsPath::new(journal.path().with_file_name(OUTPUT)).ok();
+        let terminals = self.terminals.as_ref().and_then(|terminals| terminals.of_session(&state.id));
         let tasks = Tasks::new(outputs.map(Outputs::new).map(Arc::new), Arc::clone(&self.background));
         // Rules that were good once are good still.
         let own = state.config.deliveries.clone().and_then(|rules| Deliveries::new(rules).ok());
@@ -564,7 +575,10 @@ impl Engine {
         let servers = self.servers(&state.roots);
         let parts = SessionParts {
             shell: Arc::new(
-                Shell::new(workspace.cwd()).withholding(self.secrets.clone()).with_tasks(Arc::new(tasks)),
+                Shell::new(workspace.cwd())
+                    .withholding(self.secrets.clone())
+                    .with_tasks(Arc::new(tasks))
+                    .with_terminals(terminals),
             ),
             workspace,
             isolation,

@@ -20,6 +20,7 @@ mod process;
 pub mod served;
 mod spill;
 mod tasks;
+pub mod terminal;
 #[cfg(test)]
 mod tests;
 
@@ -47,6 +48,7 @@ use kode_base::paths::{self, AbsPath};
 use kode_base::secret::Secret;
 use output::{Capture, OutputBudget};
 use process::{RunObserver, TimeLimit};
+use terminal::{ClientTerminals, TerminalCommand};
 
 pub use foreground::{ForegroundEnd, MoveError};
 pub use output::{MAX_OUTPUT_BUDGET, OUTPUT_BUDGET};
@@ -72,6 +74,8 @@ pub struct Shell {
     /// Variables that hooks set for the commands after them, the same for all shells of a session.
     exported: SharedVariables,
     tasks: Arc<Tasks>,
+    /// The terminals of the client, for commands outside of the sandbox.
+    terminals: Option<Arc<dyn ClientTerminals>>,
 }
 
 /// Keys that no command is to see in its environment. Clones are the same ones; there are only ever more.
@@ -135,6 +139,8 @@ struct Execution<'a> {
     limit: Option<TimeLimit>,
     /// The call whose output is kept.
     call: Option<&'a CallId>,
+    /// The call that a terminal of the client may run it for.
+    attended_by: Option<&'a CallId>,
 }
 
 /// The observer of a foreground command.
@@ -183,6 +189,12 @@ pub enum ShellError {
         /// Why.
         reason: String,
     },
+    /// The terminal of the client failed; the command may have begun.
+    #[error("the terminal of the client failed: {reason}")]
+    Terminal {
+        /// Why.
+        reason: String,
+    },
     /// A fault in this program.
     #[error("a fault in kode-ls itself ended it")]
     Fault,
@@ -208,7 +220,14 @@ impl Shell {
             variables: Arc::default(),
             exported: SharedVariables::default(),
             tasks: Arc::default(),
+            terminals: None,
         }
+    }
+
+    /// The same shell, whose commands outside of the sandbox run in these terminals where the user's settings say so.
+    #[must_use]
+    pub fn with_terminals(self, terminals: Option<Arc<dyn ClientTerminals>>) -> Self {
+        Self { terminals, ..self }
     }
 
     /// The same shell, whose commands get no variable that holds one of these.
@@ -242,7 +261,12 @@ impl Shell {
     #[must_use]
     pub fn elsewhere(&self, cwd: AbsPath) -> Self {
         let shell = Self::new(cwd).withholding(self.secrets.clone()).with_tasks(Arc::clone(&self.tasks));
-        Self { variables: Arc::clone(&self.variables), exported: Arc::clone(&self.exported), ..shell }
+        Self {
+            variables: Arc::clone(&self.variables),
+            exported: Arc::clone(&self.exported),
+            terminals: self.terminals.clone(),
+            ..shell
+        }
     }
 
     /// Gives commands these variables from now on, instead of what they would inherit under those names.
@@ -304,6 +328,7 @@ impl Shell {
             sandbox,
             limit: Some(TimeLimit::fixed(spec.timeout)),
             call: spec.call.as_ref(),
+            attended_by: spec.call.as_ref(),
         };
         let outcome = self.execute(execution, &mut OutputListener(on_output), cancel).await?;
         Ok(self.followed(outcome, report.as_deref()).await)
@@ -324,6 +349,7 @@ impl Shell {
     ) -> Result<ForegroundEnd, ShellError> {
         let directory = self.present(&spec.directory)?;
         let CommandSpec { command, shell: language, timeout, sandbox, call, .. } = spec;
+        let attended_by = call.clone();
         // The file has to be there as long as the command runs, wherever that is.
         let report = directory_report(sandbox.as_deref()).map(Arc::new);
         let call = call.unwrap_or_else(CallId::generate);
@@ -339,6 +365,7 @@ impl Shell {
                 limit: Some(TimeLimit { after: timeout, lifted }),
                 // The observer keeps its output.
                 call: None,
+                attended_by: attended_by.as_ref(),
             };
             shell.execute(execution, &mut watch, &stop).await
         };
@@ -384,6 +411,7 @@ impl Shell {
                     limit: None,
                     // The observer keeps its output, from the beginning.
                     call: None,
+                    attended_by: spec.call.as_ref(),
                 };
                 shell.execute(execution, &mut watch, &cancel).await
             })
@@ -430,7 +458,8 @@ impl Shell {
         watch: &mut impl RunObserver,
         cancel: &CancellationToken,
     ) -> Result<CommandOutcome, ShellError> {
-        let Execution { command, shell: language, directory, report, sandbox, limit, call } = execution;
+        let Execution { command, shell: language, directory, report, sandbox, limit, call, attended_by } =
+            execution;
         let started = Instant::now();
         let mut variables: BTreeMap<String, String> = self.variables.lock().iter().cloned().collect();
         variables.extend(self.exported());
@@ -452,11 +481,22 @@ impl Shell {
                 CommandShell::Bash => bash_arguments(command, report),
                 CommandShell::PowerShell => powershell::arguments(),
             };
-            let prepared = prepare(&shell, &arguments, &directory, &self.secrets.all());
-            let confined = confined(sandbox.as_ref(), prepared, variables.clone(), limit.is_some());
-            let (prepared, input, pending) = confined.await?;
+            let mut prepared = prepare(&shell, &arguments, &directory, &self.secrets.all());
             let spill = call.zip(self.tasks.outputs()).map(|(call, outputs)| outputs.spill(call));
             let keep = Capture::new(self.budget(), spill);
+            if let (None, Some(call), Some(terminals)) = (&sandbox, attended_by, &self.terminals)
+                && terminals.are_chosen().await
+            {
+                prepared.envs(&variables);
+                let terminal = TerminalCommand::of(&prepared, call, &directory);
+                let ended = terminal::run(&**terminals, terminal, limit.as_ref(), keep, watch, cancel).await;
+                let (exit, output) =
+                    ended.map_err(|error| ShellError::Terminal { reason: error.to_string() })?;
+                let (duration, guarded) = (started.elapsed(), GuardReport::default());
+                return Ok(CommandOutcome { exit, output, duration, directory, guarded });
+            }
+            let confined = confined(sandbox.as_ref(), prepared, variables.clone(), limit.is_some());
+            let (prepared, input, pending) = confined.await?;
             match process::run(prepared, input, limit.as_ref(), keep, watch, cancel).await {
                 Err(error) if pending.is_some() => {
                     return Err(ShellError::Sandbox { reason: error.to_string() });

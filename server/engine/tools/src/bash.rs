@@ -421,10 +421,18 @@ fn not_started(error: &ShellError) -> ToolError {
         ShellError::Sandbox { .. } => {
             "Nothing was run. Tell the user; `kode-ls doctor` names the missing parts. Work with the other tools until then."
         }
+        ShellError::Terminal { .. } => {
+            "It may have done part of its work: check that before running it again. Tell the user, whose settings have \
+             commands run in the client's terminal (`sandbox.clientTerminal`)."
+        }
         ShellError::Fault => "Do not repeat the same call; the log has the details.",
         ShellError::Start { .. } => {
             "Check that the folder can be entered and that the system has resources left."
         }
     };
-    ToolError::new(ToolErrorKind::Failed, format!("The command was not run: {error}"), hint)
+    let message = match error {
+        ShellError::Terminal { .. } => format!("The command cannot be followed: {error}"),
+        _ => format!("The command was not run: {error}"),
+    };
+    ToolError::new(ToolErrorKind::Failed, message, hint)
 }

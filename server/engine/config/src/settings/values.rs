@@ -189,6 +189,8 @@ pub struct SandboxSettings {
     pub deny_read: Vec<SourcedValue<String>>,
     /// `profiles`, by name.
     pub profiles: BTreeMap<String, StatedProfile>,
+    /// `clientTerminal`.
+    pub client_terminal: Option<bool>,
     /// `remote`, of the strongest file that has one.
     pub remote: Option<SourcedValue<StatedRemote>>,
 }

@@ -93,7 +93,7 @@ impl TimeLimit {
     }
 
     /// Waits until the time is over; for ever where the limit is lifted before.
-    async fn over(&self) {
+    pub(super) async fn over(&self) {
         if self.lifted.run_until_cancelled(sleep(self.after)).await.is_none() {
             std::future::pending().await
         }

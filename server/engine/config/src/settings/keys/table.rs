@@ -150,6 +150,13 @@ pub const KEYS: &[Key] = &[
         Own,
         "A program of yours and its first arguments that runs each command elsewhere, instead of an engine",
     ),
+    behavior(
+        "sandbox.clientTerminal",
+        Switch,
+        Own,
+        "Whether commands outside of the sandbox run in terminals of a client of the Agent Client Protocol",
+    )
+    .by_default("false"),
     foreign("sandbox.network.allowUnixSockets", SOCKETS),
     foreign("sandbox.network.allowAllUnixSockets", SOCKETS),
     foreign("sandbox.network.httpProxyPort", PROXIES),

@@ -1,0 +1,236 @@
+//! Commands outside of the sandbox in the client's terminals, where the user's settings say so.
+//!
+//! Rule: the client's terminals are real processes. Its answers about a terminal's text never tell the end of the command,
+//! which `terminal/wait_for_exit` is for.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use kode_e2e::{AcpClient, Connection, Project, Reply, Script, call, results_of, say};
+use serde_json::{Value, json};
+
+use super::of_kind;
+
+/// The terminals of a client, by their ids.
+#[derive(Clone, Default)]
+struct Terminals(Arc<Mutex<HashMap<String, ProcessTerminal>>>);
+
+struct ProcessTerminal {
+    process: Child,
+    reader: Option<JoinHandle<()>>,
+    text: Arc<Mutex<String>>,
+    /// The request that waits for the end.
+    waiting: Option<Value>,
+}
+
+impl Terminals {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, ProcessTerminal>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn create(&self, params: &Value) -> Value {
+        let words = |value: &Value| value.as_str().unwrap().to_owned();
+        let mut command = Command::new(words(&params["command"]));
+        command.args(params["args"].as_array().unwrap().iter().map(words));
+        // The client's own environment has what no command is to see.
+        command.env("ANTHROPIC_API_KEY", "test-key");
+        command.current_dir(words(&params["cwd"])).stdin(Stdio::null());
+        for variable in params["env"].as_array().unwrap() {
+            command.env(words(&variable["name"]), words(&variable["value"]));
+        }
+        let (mut output, writer) = std::io::pipe().unwrap();
+        command.stdout(writer.try_clone().unwrap()).stderr(writer);
+        let process = command.spawn().unwrap();
+        // It holds the writing end of the pipe.
+        drop(command);
+        let text = Arc::<Mutex<String>>::default();
+        let shown = Arc::clone(&text);
+        let reader = thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(length @ 1..) = output.read(&mut bytes) {
+                let piece = String::from_utf8_lossy(&bytes[..length]).replace('\n', "\r\n");
+                shown.lock().unwrap().push_str(&piece);
+            }
+        });
+        let id = format!("terminal-{}", process.id());
+        let terminal = ProcessTerminal { process, reader: Some(reader), text, waiting: None };
+        self.all().insert(id.clone(), terminal);
+        json!({ "terminalId": id })
+    }
+}
+
+impl ProcessTerminal {
+    /// Answers the request that waits for the end, if the command has ended.
+    fn report_end(&mut self, connection: &Connection) {
+        let Some(status) = self.process.try_wait().unwrap() else { return };
+        let signal = std::os::unix::process::ExitStatusExt::signal(&status).map(|number| number.to_string());
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
+        if let Some(request) = self.waiting.take() {
+            connection.answer(&request, json!({ "exitCode": status.code(), "signal": signal }));
+        }
+    }
+}
+
+impl Drop for ProcessTerminal {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The user's settings, and a client of theirs with a session in the mode that allows everything.
+fn opened(project: &Project, sandbox: &Value, has_terminals: bool) -> (AcpClient, String, Terminals) {
+    let user = project.outside().join("user");
+    std::fs::create_dir_all(user.join(".kode")).unwrap();
+    std::fs::write(user.join(".kode/settings.json"), json!({ "sandbox": sandbox }).to_string()).unwrap();
+    let client = project.acp_as(&[("HOME", user.to_str().unwrap())]);
+    client.initialize(json!({ "terminal": has_terminals }));
+    let terminals = Terminals::default();
+    let creating = terminals.clone();
+    client
+        .on_request("terminal/create", move |_, request| Reply::Result(creating.create(&request["params"])));
+    type Action = fn(&mut ProcessTerminal, &Connection, &Value) -> Reply;
+    let methods: [(&str, Action); 3] = [
+        ("terminal/output", |terminal, connection, _| {
+            terminal.report_end(connection);
+            Reply::Result(json!({ "output": *terminal.text.lock().unwrap(), "truncated": false }))
+        }),
+        ("terminal/wait_for_exit", |terminal, connection, request| {
+            terminal.waiting = Some(request.clone());
+            terminal.report_end(connection);
+            Reply::Silence
+        }),
+        ("terminal/kill", |terminal, _, _| {
+            terminal.process.kill().unwrap();
+            Reply::Result(json!({}))
+        }),
+    ];
+    for (method, action) in methods {
+        let terminals = terminals.clone();
+        client.on_request(method, move |connection, request| {
+            let id = request["params"]["terminalId"].as_str().unwrap();
+            action(terminals.all().get_mut(id).unwrap(), connection, request)
+        });
+    }
+    let releasing = terminals.clone();
+    client.on_request("terminal/release", move |_, request| {
+        let released = releasing.all().remove(request["params"]["terminalId"].as_str().unwrap());
+        assert!(released.is_some(), "{request}");
+        Reply::Result(Value::Null)
+    });
+    let session = client.new_session();
+    client.set_mode(&session, "bypassPermissions");
+    (client, session, terminals)
+}
+
+fn running(command: &str) -> Script {
+    let then = json!({ "command": "echo at ${PWD##*/}" });
+    Script::default().otherwise([
+        call("Bash", json!({ "command": command })),
+        call("Bash", then),
+        say("Ran."),
+    ])
+}
+
+/// The settings with which nothing is sandboxed and commands run in terminals.
+fn in_terminals() -> Value {
+    json!({ "enabled": false, "clientTerminal": true })
+}
+
+/// The result of the first call, and whether it is an error.
+fn first_result(project: &Project) -> (String, bool) {
+    let request = project.model.requests().swap_remove(1);
+    results_of(request["messages"].as_array().unwrap().last().unwrap()).swap_remove(0)
+}
+
+fn count(client: &AcpClient, method: &str) -> usize {
+    client.look(|received| received.of(method).count())
+}
+
+#[test]
+fn a_command_outside_of_the_sandbox_runs_in_a_terminal_that_its_call_shows() {
+    let project = Project::new(&running("mkdir sub; bash show.sh; cd sub; echo err >&2"));
+    project.write("show.sh", "echo \"key: [$ANTHROPIC_API_KEY]\"\n");
+    let (client, session, terminals) = opened(&project, &in_terminals(), true);
+    let updates = client.run(&session, "run");
+    let created = client.wait_request("terminal/create", 0);
+    assert_eq!(created["params"]["cwd"], project.workspace().to_str().unwrap());
+    assert_eq!(first_result(&project), ("key: []\nerr".to_owned(), false), "keys are empty there, too");
+    assert_eq!(project.model.last_results(), [("at sub".to_owned(), false)], "the folder is carried over");
+
+    let shown = of_kind(&updates, "tool_call_update");
+    let terminals_of = |status: &str| -> Vec<&Value> {
+        let of_status = shown.iter().filter(|update| update["status"] == status);
+        of_status
+            .map(|update| &update["content"])
+            .filter(|content| content[0]["type"] == "terminal")
+            .collect()
+    };
+    let completed = terminals_of("completed");
+    assert_eq!((completed.len(), completed[0].as_array().unwrap().len()), (2, 1), "{updates:#?}");
+    assert!(!terminals_of("in_progress").is_empty(), "it is shown while it runs: {updates:#?}");
+    let _ = client.wait_request("terminal/release", 1);
+    assert!(terminals.all().is_empty());
+}
+
+#[test]
+fn a_command_in_the_background_runs_in_a_terminal_until_it_is_killed() {
+    let start = json!({ "command": "echo begun; exec sleep 1000", "run_in_background": true });
+    let script = Script::default().otherwise([
+        call("Bash", start),
+        call("KillShell", json!({ "task_id": "bash_1" })),
+        say("Ended."),
+    ]);
+    let project = Project::new(&script);
+    let (client, session, terminals) = opened(&project, &in_terminals(), true);
+    client.run(&session, "run");
+    let results = project.model.last_results();
+    assert!(!results[0].1, "{results:?}");
+    let _ = client.wait_request("terminal/kill", 0);
+    let _ = client.wait_request("terminal/release", 0);
+    assert!(terminals.all().is_empty());
+}
+
+#[test]
+fn a_cancel_ends_the_command_in_its_terminal() {
+    let project = Project::new(&running("echo begun; exec sleep 1000"));
+    let (client, session, terminals) = opened(&project, &in_terminals(), true);
+    let id = client.send_prompt(&session, "run");
+    let _ = client.wait_request("terminal/output", 1);
+    client.notify("session/cancel", json!({ "sessionId": session }));
+    assert_eq!(client.await_answer(id).unwrap()["stopReason"], "cancelled");
+    let _ = client.wait_request("terminal/release", 0);
+    assert_eq!(count(&client, "terminal/kill"), 1);
+    assert!(terminals.all().is_empty());
+}
+
+#[test]
+fn a_client_that_refuses_a_terminal_is_named_to_the_model() {
+    let project = Project::new(&running("echo from here"));
+    let (client, session, _) = opened(&project, &in_terminals(), true);
+    client.on_request("terminal/create", |_, _| Reply::Error(-32_000, "no terminal is free".to_owned()));
+    client.run(&session, "run");
+    let (text, is_error) = first_result(&project);
+    assert!(is_error && text.contains("the client answered: no terminal is free"), "{text}");
+    assert!(text.contains("sandbox.clientTerminal"), "{text}");
+}
+
+#[test]
+fn nothing_runs_in_a_terminal_that_is_sandboxed_or_not_chosen_or_has_no_terminal() {
+    for (sandbox, has_terminals) in [
+        (json!({ "clientTerminal": true }), true),
+        (json!({ "enabled": false }), true),
+        (in_terminals(), false),
+    ] {
+        let project = Project::new(&running("echo from here"));
+        let (client, session, _) = opened(&project, &sandbox, has_terminals);
+        client.run(&session, "run");
+        assert_eq!(first_result(&project), ("from here".to_owned(), false), "{sandbox}");
+        assert_eq!(count(&client, "terminal/create"), 0, "{sandbox}");
+    }
+}
