@@ -3,6 +3,7 @@
 Rule: a case says what a user does and sees; the file of each client has the keys for it, and says where it differs.
 """
 
+import json
 from collections.abc import Callable, Iterator
 
 from clients import ClientWorld
@@ -187,6 +188,16 @@ def a_second_prompt_during_a_turn_is_answered_after_it(world: ClientWorld, clien
     assert world.stops() == ["end_turn", "end_turn"]
 
 
+def a_command_outside_of_the_sandbox_runs_in_the_clients_terminal(world: ClientWorld, client) -> None:
+    world.config(".kode/settings.json", json.dumps({"sandbox": {"enabled": False, "clientTerminal": True}}))
+    opened(world, client, call("Bash", command=f"{COMMAND}; echo from the terminal; exit 3"), say("It has run."))
+    client.ask("run it")
+    client.allow_in_terminal()
+    sees(world, client, "It has run.")
+    assert "Exit code 3" in world.heard() and "from the terminal" in world.heard(), world.heard()
+    world.sent("agent", "terminal/release")
+
+
 CASES = [
     an_answer_is_shown_while_it_comes,
     an_allowed_command_runs,
@@ -201,11 +212,13 @@ CASES = [
     a_command_of_the_agent_is_answered,
     a_session_is_continued_after_all_was_killed,
     a_second_prompt_during_a_turn_is_answered_after_it,
+    a_command_outside_of_the_sandbox_runs_in_the_clients_terminal,
 ]
 
 
 def of(kind: type) -> Iterator[tuple[str, Callable[[ClientWorld, object], None]]]:
     """The cases for a client, by their titles; those it cannot do are not among them."""
     for case in CASES:
-        if case.__name__ not in kind.cannot:
+        needs_terminals = case is a_command_outside_of_the_sandbox_runs_in_the_clients_terminal
+        if case.__name__ not in kind.cannot and (kind.has_terminals or not needs_terminals):
             yield case.__name__.replace("_", " "), case

@@ -14,6 +14,7 @@ SIGN = "ready>"
 class Editor(Client):
     """acpx in a shell; the programs are Node and the program of acpx."""
 
+    has_terminals = True
     # It asks for yes or no alone, keeps no session of a single prompt, asks nothing in others, and waits for their ends.
     cannot = (
         "the_answer_for_longer_keeps_the_narrowest_rule",
@@ -61,6 +62,12 @@ class Editor(Client):
     def allow(self) -> None:
         """Allows the request once."""
         self._answer("y")
+
+    def allow_in_terminal(self) -> None:
+        """Allows the request, and then the terminal."""
+        self.allow()
+        self.world.until("it asks for the terminal", lambda: self.world.screen().count("(y/N)") == 2)
+        self.allow()
 
     def deny(self) -> None:
         """Denies the request."""

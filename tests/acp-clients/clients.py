@@ -112,6 +112,8 @@ class Client:
 
     cannot: tuple[str, ...] = ()
     """The cases that it has nothing for."""
+    has_terminals = False
+    """Whether it runs commands in terminals of its own."""
     denial_ends_turn = False
     """Whether it cancels the turn when something is denied."""
 
@@ -126,6 +128,14 @@ class Client:
     def ask_in_session(self, text: str) -> None:
         """Sends a prompt whose session can be continued."""
         self.ask(text)
+
+    def allow(self) -> None:
+        """Allows the request once."""
+        raise NotImplementedError
+
+    def allow_in_terminal(self) -> None:
+        """Allows a command that runs in the client's terminal."""
+        self.allow()
 
     def ask_command(self, line: str) -> None:
         """Sends a command of the agent."""

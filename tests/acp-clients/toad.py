@@ -11,6 +11,7 @@ from clients import Client, settings
 class Editor(Client):
     """Toad; the program is Toad's own."""
 
+    has_terminals = True
     cannot = ("unsaved_text_of_a_client_alone_is_as_the_page_says", "unsaved_text_beside_the_language_server_is_seen_and_kept")
 
     def open(self, name: str, paired: bool = False) -> None:

@@ -234,7 +234,7 @@ impl Pipeline<'_> {
     pub(super) fn context(&self) -> CallContext {
         let (services, call) = (self.services(), self.call);
         let (item, id, events) = (call.item.clone(), call.id.clone(), Arc::clone(services.core.events()));
-        let latest = Mutex::new(String::new());
+        let latest = Mutex::new(None);
         let asks = self.asks.clone();
         let ask: QuestionAsker = Arc::new(move |draft| {
             let asks = asks.clone();
@@ -260,8 +260,8 @@ impl Pipeline<'_> {
             ask: Some(ask),
             progress: Arc::new(move |text| {
                 let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
-                if *latest != text {
-                    latest.clone_from(&text);
+                if latest.as_ref() != Some(&text) {
+                    *latest = Some(text.clone());
                     events.publish(Event::ToolProgress { item: item.clone(), call: id.clone(), text });
                 }
             }),
