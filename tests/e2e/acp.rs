@@ -45,6 +45,29 @@ fn script() -> Script {
         .otherwise([say("So it is.")])
 }
 
+/// The edits of a session that counts.
+const EDITS: usize = 200;
+
+/// How many sessions of [`EDITS`] are played in the tests that count keys: one, unless a variable names another number.
+fn edit_sessions() -> usize {
+    std::env::var("KODE_E2E_EDIT_SESSIONS").map_or(1, |number| number.parse().expect("a number"))
+}
+
+/// A model that counts in `a.txt` from `[0]`, an edit for each number.
+fn counting() -> Script {
+    let replace = |number: usize| {
+        let (old, new) = (format!("[{number}]"), format!("[{}]", number + 1));
+        json!({ "file_path": "{{cwd}}/a.txt", "old_string": old, "new_string": new })
+    };
+    let steps = [call("Read", json!({ "file_path": "{{cwd}}/a.txt" }))].into_iter();
+    // A turn has a limit of model calls, and not of calls in an answer.
+    let edits: Vec<_> = (0..EDITS).collect();
+    let edits = edits
+        .chunks(20)
+        .map(|numbers| numbers.iter().fold(step(), |step, number| step.call("Edit", replace(*number))));
+    Script::default().when("^count", steps.chain(edits).chain([say("Done.")]))
+}
+
 fn project() -> Project {
     let project = Project::new(&script());
     project.write("a.txt", "one\ntwo\n");

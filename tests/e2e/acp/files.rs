@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use kode_e2e::{AcpClient, Project, Reply};
 use serde_json::{Value, json};
 
-use super::{of_kind, project, script, text_of};
+use super::{EDITS, counting, edit_sessions, of_kind, project, script, text_of};
 
 /// A buffer of the imitated Zed.
 #[derive(Clone, Default)]
@@ -26,6 +26,11 @@ struct Zed {
     /// Text that is appended to a buffer after this many reads of it.
     typing: Vec<(usize, String)>,
     reads: usize,
+    /// Whether the user types a key after every third answer, the answers, and the keys so far. An edit takes another number of
+    /// answers, so that keys come between any two of them.
+    types: bool,
+    answers: usize,
+    keys: String,
     /// The paths that the agent has written: the review of agent edits.
     written: Vec<String>,
 }
@@ -42,14 +47,24 @@ impl Zed {
     fn read(&mut self, path: &str) -> Option<String> {
         self.reads += 1;
         let reads = self.reads;
-        let typed: String =
+        let mut typed: String =
             self.typing.iter().filter(|(after, _)| *after == reads).map(|(_, text)| text.as_str()).collect();
+        typed.push_str(&self.key());
         let buffer = self.open(path)?;
         buffer.snapshot.clone_from(&buffer.text);
         let shown = buffer.text.clone();
         // Typed after the answer: the agent has not seen it.
         buffer.text.push_str(&typed);
         Some(shown)
+    }
+
+    /// The key that the user types now, if the user does.
+    fn key(&mut self) -> String {
+        self.answers += 1;
+        let key = char::from(b'a' + u8::try_from(self.keys.len() % 26).unwrap());
+        let typed: String = (self.types && self.answers % 3 == 0).then_some(key).into_iter().collect();
+        self.keys.push_str(&typed);
+        typed
     }
 
     /// Applies a write as the difference to the snapshot, keeps the typed text behind it, formats, and saves.
@@ -60,6 +75,8 @@ impl Zed {
         buffer.text = format!("{content}{typed}").replace(" \n", "\n");
         buffer.snapshot.clone_from(&buffer.text);
         std::fs::write(path, &buffer.text).unwrap();
+        let key = self.key();
+        self.buffers.entry(path.to_owned()).or_default().text.push_str(&key);
     }
 }
 
@@ -123,6 +140,26 @@ fn typing_between_any_two_steps_of_an_edit_loses_nothing() {
         let reads = state.lock().unwrap().reads;
         let expected = if after <= reads { "one\nTWO\ntyped\n" } else { "one\nTWO\n" };
         assert_eq!(text, expected, "typed after read {after} of {reads}");
+    }
+}
+
+#[test]
+fn no_key_is_lost_where_the_client_merges_each_write_with_what_was_typed() {
+    for _ in 0..edit_sessions() {
+        let project = Project::new(&counting());
+        project.write("a.txt", "count: [0]\ntyped:");
+        let path = project.path("a.txt").display().to_string();
+        let (client, session, state) = zed(&project, Zed { types: true, ..Zed::default() });
+        client.run(&session, "count");
+        let state = state.lock().unwrap();
+        assert!(
+            state.keys.len() > EDITS,
+            "there are keys for each edit: {} in {}",
+            state.keys.len(),
+            state.answers
+        );
+        let text = &state.buffers[&path].text;
+        assert_eq!(*text, format!("count: [{EDITS}]\ntyped:{}", state.keys));
     }
 }
 

@@ -7,10 +7,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kode_e2e::{AcpClient, Client, LIMIT, Offer, Project, Reply, Script, Typing, call, say, step};
+use kode_e2e::{AcpClient, Client, LIMIT, Offer, Project, Reply, Typing};
 use serde_json::{Value, json};
 
-use super::{of_kind, project};
+use super::{EDITS, counting, edit_sessions, of_kind, project};
 
 /// A client that overwrites buffers, with a session in the mode that edits unasked.
 fn careless(project: &Project) -> (AcpClient, String) {
@@ -156,29 +156,13 @@ fn an_offer_is_private_and_gone_with_its_server() {
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }
 
-/// Names how many sessions of 200 edits are played, one if it is not set.
-const SESSIONS: &str = "KODE_E2E_EDIT_SESSIONS";
-
 #[test]
 fn no_key_is_lost_while_the_agent_edits_and_the_user_types() {
-    let sessions = std::env::var(SESSIONS).map_or(1, |number| number.parse().expect("a number"));
-    (0..sessions).for_each(|_| count_while_typing());
+    (0..edit_sessions()).for_each(|_| count_while_typing());
 }
 
 fn count_while_typing() {
-    const EDITS: usize = 200;
-    let replace = |number: usize| {
-        let (old, new) = (format!("[{number}]"), format!("[{}]", number + 1));
-        json!({ "file_path": "{{cwd}}/a.txt", "old_string": old, "new_string": new })
-    };
-    let steps = [call("Read", json!({ "file_path": "{{cwd}}/a.txt" }))].into_iter();
-    // A turn has a limit of model calls, and not of calls in an answer.
-    let edits: Vec<_> = (0..EDITS).collect();
-    let edits = edits
-        .chunks(20)
-        .map(|numbers| numbers.iter().fold(step(), |step, number| step.call("Edit", replace(*number))));
-    let steps = steps.chain(edits).chain([say("Done.")]);
-    let project = Project::new(&Script::default().when("^count", steps));
+    let project = Project::new(&counting());
     project.write("a.txt", "typed:\ncount: [0]\n");
     let (lsp, uri) = (project.open(), project.uri("a.txt"));
     lsp.editor.open(&uri, "typed:\ncount: [0]\n");
