@@ -36,6 +36,7 @@ pub mod powershell;
 pub mod private;
 pub mod proposed;
 pub mod question;
+pub mod real_paths;
 pub mod regular;
 pub mod reminder;
 pub mod scratch;

@@ -32,6 +32,7 @@ use crate::outcome::{CapturedOutput, Exit};
 use crate::pipes::Sender;
 use crate::programs;
 use kode_base::paths::{AbsPath, real_path};
+use kode_base::real_paths::RealPaths;
 use kode_base::scratch::Scratch;
 use kode_base::{blocking, private};
 use kode_net::client::SystemLookup;
@@ -323,17 +324,15 @@ impl Sandbox {
     }
 
     fn guard(&self, policy: &SandboxPolicy) -> io::Result<Arc<FileGuard>> {
-        let resolve = |paths: &[AbsPath]| {
-            paths.iter().filter_map(|path| real_path(path.as_path()).ok()).collect::<Vec<_>>()
-        };
-        let mut roots =
-            policy.writable.iter().map(|root| real_path(root.as_path())).collect::<io::Result<Vec<_>>>()?;
+        let mut real = RealPaths::default();
+        let roots = policy.writable.iter().map(|root| real.real(root.as_path()));
+        let mut roots = roots.collect::<io::Result<Vec<_>>>()?;
         roots.sort();
         roots.dedup();
         let ground = GuardScope {
             roots,
-            home: policy.home.as_ref().and_then(|home| real_path(home.as_path()).ok()),
-            unseen: resolve(&policy.hidden).into_iter().collect(),
+            home: policy.home.as_ref().and_then(|home| real.real(home.as_path()).ok()),
+            unseen: policy.hidden.iter().filter_map(|path| real.real(path.as_path()).ok()).collect(),
             hides: self.hides.clone(),
             scripts: self.scripts.iter().map(|script| script.as_path().to_path_buf()).collect(),
         };

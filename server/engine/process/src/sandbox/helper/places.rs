@@ -3,6 +3,7 @@
 //! Rule: all are resolved once, before the command can change a link; a folder to write in that is not there is an
 //! error, a file to guard or hide that is not there is left out.
 
+use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use std::collections::BTreeSet;
 
 use crate::sandbox::SandboxPolicy;
 use crate::sandbox::guard::{GuardScope, GuardSurvey, GuardedPath};
-use kode_base::paths::real_path;
+use kode_base::real_paths::RealPaths;
 
 /// Folders of the system that can never be made writable; on no system does one of another system mean anything else.
 const NEVER_WRITABLE: [&str; 13] = [
@@ -44,12 +45,13 @@ pub(crate) trait PathLookup {
     fn is_folder(&self, path: &Path) -> bool;
 }
 
-/// The disk of this machine.
-struct OwnDisk;
+/// The disk of this machine. Policies list some hundred paths in the same few folders.
+#[derive(Default)]
+struct OwnDisk(RefCell<RealPaths>);
 
 impl PathLookup for OwnDisk {
     fn real(&self, path: &Path) -> io::Result<PathBuf> {
-        real_path(path)
+        self.0.borrow_mut().real(path)
     }
 
     fn is_folder(&self, path: &Path) -> bool {
@@ -77,7 +79,7 @@ pub(crate) struct PolicyPaths {
 impl PolicyPaths {
     /// Resolves the paths of a policy on the disk of this machine.
     pub(super) fn of(policy: &SandboxPolicy) -> io::Result<Self> {
-        Self::on(policy, &OwnDisk)
+        Self::on(policy, &OwnDisk::default())
     }
 
     /// Resolves the paths of a policy.
@@ -122,7 +124,7 @@ impl PolicyPaths {
 
     /// The paths that may not be changed: those of the policy and the guarded ones, links resolved.
     pub(super) fn held(&self, survey: &GuardSurvey) -> BTreeSet<PathBuf> {
-        self.held_on(survey, &OwnDisk)
+        self.held_on(survey, &OwnDisk::default())
     }
 
     /// As [`Self::held`], on another disk.
@@ -154,7 +156,7 @@ impl PolicyPaths {
     /// The paths in folders to write in that guarded links lead to, and that are guarded with them.
     #[cfg(target_os = "linux")]
     pub(super) fn link_targets(&self, survey: &GuardSurvey) -> Vec<PathBuf> {
-        self.link_targets_on(survey, &OwnDisk)
+        self.link_targets_on(survey, &OwnDisk::default())
     }
 
     fn link_targets_on(&self, survey: &GuardSurvey, disk: &dyn PathLookup) -> Vec<PathBuf> {
