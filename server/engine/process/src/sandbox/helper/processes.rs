@@ -2,30 +2,35 @@
 //!
 //! Rule: a process that is asked about may be gone already; that is never an error.
 
+#[cfg(target_os = "linux")]
+use std::fs;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::time::Duration;
 #[cfg(target_os = "linux")]
 use std::time::Instant;
-#[cfg(target_os = "linux")]
-use std::{fs, thread};
 
 use futures::StreamExt;
 use futures::stream::{SelectAll, unfold};
+#[cfg(target_os = "linux")]
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 #[cfg(any(target_os = "macos", test))]
 use rustix::process::waitpid;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 #[cfg(target_os = "linux")]
-use rustix::process::{getpid, kill_process, wait};
+use rustix::process::{PidfdFlags, getpid, kill_process, pidfd_open, wait};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How long killing everything below may take.
 #[cfg(target_os = "linux")]
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long is waited between two looks.
+/// How long is waited between two looks at most.
 #[cfg(target_os = "linux")]
-const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+/// The most children that are waited for at the same time.
+#[cfg(target_os = "linux")]
+const MAX_AWAITED: usize = 64;
 
 /// Signals that are handed on to the command.
 const FORWARDED: [Signal; 4] = [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT];
@@ -127,8 +132,18 @@ pub(super) fn kill_all_below(except: &[Pid]) {
         if below.is_empty() || Instant::now() > deadline {
             return;
         }
-        thread::sleep(PAUSE);
+        wait_for_any(&below);
     }
+}
+
+/// Waits until one of these children has ended, for [`PAUSE`] at most.
+#[cfg(target_os = "linux")]
+fn wait_for_any(children: &[Pid]) {
+    let opened = children.iter().take(MAX_AWAITED);
+    let opened: Vec<_> = opened.filter_map(|child| pidfd_open(*child, PidfdFlags::empty()).ok()).collect();
+    let mut awaited: Vec<_> = opened.iter().map(|child| PollFd::new(child, PollFlags::IN)).collect();
+    // Without descriptors, which old kernels do not have, it waits all that time. A signal ends it early, which is as good.
+    let _ = poll(&mut awaited, Some(&PAUSE));
 }
 
 /// Waits until nothing is below this process but `except`, at most for `limit`.
@@ -137,10 +152,11 @@ pub(super) fn linger(except: &[Pid], limit: Duration) {
     let deadline = Instant::now() + limit;
     loop {
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
-        let left = children(getpid()).iter().any(|child| !except.contains(child));
-        if !left || Instant::now() > deadline {
+        let mut left = children(getpid());
+        left.retain(|child| !except.contains(child));
+        if left.is_empty() || Instant::now() > deadline {
             return;
         }
-        thread::sleep(PAUSE);
+        wait_for_any(&left);
     }
 }
