@@ -125,7 +125,8 @@ impl FileTree {
         let ScanResources { roots, limits, .. } = means;
         let started = clock(SystemTime::now());
         let walk_deadline = Instant::now() + limits.walk_time;
-        let mut found = walk::find(roots, limits.files, walk_deadline);
+        let known = (!base.folders.is_empty()).then_some(base.files.len());
+        let mut found = walk::find(roots, limits.files, walk_deadline, known);
         let mut files = HashMap::with_capacity(found.files.len());
         if hidden == HiddenFiles::Follow || !found.is_complete() {
             files = follow(base, &mut found, roots, walk_deadline);

@@ -19,6 +19,10 @@ use kode_base::vcs::is_vcs_folder;
 /// Maximum number of unreadable folders that are named; more are like there being too much to check.
 const MAX_UNREADABLE: usize = 20;
 
+/// Files up to which one thread walks: it takes 4 µs for each, and threads that wait for each other's folders sleep for
+/// milliseconds.
+const ONE_THREAD: usize = 500;
+
 /// Entries that a thread of the walk gathers before it hands them over.
 const BATCH: usize = 256;
 
@@ -110,15 +114,18 @@ pub(super) fn kind(metadata: &Metadata) -> Option<PathKind> {
     }
 }
 
-/// Checks everything beneath `roots`, at `limit` files at most and until `deadline`.
-pub(super) fn find(roots: &[AbsPath], limit: usize, deadline: Instant) -> WalkResult {
+/// Checks everything beneath `roots`, at `limit` files at most and until `deadline`. `known` is the number of files at the last
+/// check, if there was one.
+pub(super) fn find(roots: &[AbsPath], limit: usize, deadline: Instant, known: Option<usize>) -> WalkResult {
     let found = Mutex::new(WalkResult::default());
     let Some((first, more)) = roots.split_first() else { return WalkResult::default() };
     let mut builder = WalkBuilder::new(first);
     for root in more {
         builder.add(root);
     }
+    let is_small = known.is_some_and(|files| files <= ONE_THREAD);
     builder
+        .threads(usize::from(is_small))
         .hidden(false)
         .require_git(false)
         .filter_entry(|entry| entry.depth() == 0 || !is_vcs_folder(entry.path()))
