@@ -121,7 +121,9 @@ pub fn shell(shell: CommandShell) -> Option<PathBuf> {
 
 /// The PowerShell of this machine: the one that `KODE_LS_POWERSHELL` names; on Windows also `pwsh.exe`, or that of Windows.
 fn powershell() -> Option<PathBuf> {
-    searching(&searched(), |search| search.powershell(cfg!(windows)))
+    // Elsewhere no folder of `PATH` is searched for it, and this is asked before each request to the model.
+    let path = if cfg!(windows) { searched() } else { Vec::new() };
+    searching(&path, |search| search.powershell(cfg!(windows)))
 }
 
 fn git_bash() -> Option<PathBuf> {
