@@ -4,6 +4,7 @@
 
 mod files;
 mod handshake;
+mod pages;
 #[cfg(unix)]
 mod pairing;
 mod permissions;

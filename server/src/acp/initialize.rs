@@ -65,6 +65,11 @@ impl AcpClient {
     pub(super) fn has_forms(&self) -> bool {
         self.capabilities.elicitation.as_ref().is_some_and(|elicitation| elicitation.form.is_some())
     }
+
+    /// Whether it opens pages.
+    pub(super) fn has_pages(&self) -> bool {
+        self.capabilities.elicitation.as_ref().is_some_and(|elicitation| elicitation.url.is_some())
+    }
 }
 
 /// The answer to `initialize`.
