@@ -14,6 +14,7 @@ mod error;
 mod follow;
 mod host;
 mod initialize;
+mod kode;
 mod mode;
 #[cfg(unix)]
 mod paired;

@@ -4,6 +4,7 @@
 
 mod files;
 mod handshake;
+mod kode;
 mod pages;
 #[cfg(unix)]
 mod pairing;

@@ -23,7 +23,7 @@ use tokio::task::AbortHandle;
 use super::prompts::{TurnSlot, TurnSummary};
 use super::session::AcpSession;
 use super::updates::{UpdateSender, is_failure};
-use super::{commands, config, permission, question};
+use super::{commands, config, kode, permission, question};
 use crate::agent::merge;
 
 /// The items that are compared after a gap in the events.
@@ -122,7 +122,8 @@ impl AcpFollower {
             Event::PermissionDecided { decision } => self.withdraw(decision.id.as_str()),
             Event::QuestionAsked { question } => self.ask_question(*question),
             Event::QuestionAnswered { resolved } => self.withdraw(resolved.id.as_str()),
-            Event::EditsResolved { .. } => {
+            Event::EditsResolved { outcome } => {
+                kode::report_resolved(&self.session, &outcome).await;
                 let answers = self.session.prompts().restored();
                 self.session.answer(answers).await;
             }
