@@ -13,6 +13,8 @@ mod dispatch;
 mod error;
 mod follow;
 mod host;
+#[cfg(unix)]
+mod hunks;
 mod initialize;
 mod kode;
 mod mode;

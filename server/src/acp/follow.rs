@@ -19,6 +19,11 @@ use kode_engine::record::event::{
     Event, EventLog, Item, ItemBody, NoticeKind, NoticeLevel, RunState, Subscription, TurnEnd,
 };
 use tokio::task::AbortHandle;
+#[cfg(unix)]
+use tokio_util::sync::DropGuard;
+
+#[cfg(unix)]
+use super::hunks;
 
 use super::prompts::{TurnSlot, TurnSummary};
 use super::session::AcpSession;
@@ -37,6 +42,9 @@ struct AcpFollower {
     asked: HashMap<String, AbortHandle>,
     /// Why the running turn fails, once a notice has said so.
     failure: Option<(String, Option<NoticeKind>)>,
+    /// The hunks are shown in the editor of the pair as long as this exists.
+    #[cfg(unix)]
+    _hunks: Option<DropGuard>,
 }
 
 /// Starts to follow a session after event number `since`. Requests to the user that wait are made to the client.
@@ -47,8 +55,14 @@ pub(super) fn start(
     since: u64,
 ) {
     let events = log(attached).subscribe(since, vec![]);
-    let mut follower =
-        AcpFollower { session: Arc::clone(session), updates, asked: HashMap::new(), failure: None };
+    let mut follower = AcpFollower {
+        session: Arc::clone(session),
+        updates,
+        asked: HashMap::new(),
+        failure: None,
+        #[cfg(unix)]
+        _hunks: hunks::show(session, attached),
+    };
     let snapshot = snapshot(attached, 0);
     for prompt in snapshot.pending {
         follower.ask_permission(prompt);
