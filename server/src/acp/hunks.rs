@@ -1,7 +1,7 @@
 //! The hunks of a paired session, shown by the language server of the editor as those of its own sessions are.
 //!
-//! Rule: what is sent is the whole state and takes the place of what was sent before; many changes become one message. With the
-//! session's end here, or once another process writes it, nothing of it is shown any more.
+//! Rule: each message has the whole state and replaces the one before; many changes become one message. With the session's end
+//! here, or once another process writes it, nothing of it is shown any more.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,12 +18,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::follow::log;
 use super::session::AcpSession;
-use crate::pairing::PairedEditor;
+use crate::pairing::{MAX_HUNK_FILES, PairedEditor};
 use crate::plain::review::diagnostics::diagnostics;
 use crate::plain::review::publish::{GATHER, HunkFile, find_tools};
-
-/// The most files whose hunks are shown.
-pub(super) const MAX_FILES: usize = 200;
 
 /// The number of the next session that is shown.
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -95,7 +92,7 @@ impl HunkSender {
     fn files(&mut self) -> Vec<HunkFile> {
         let Some(open) = self.open.upgrade() else { return Vec::new() };
         let Ok(live) = open.live() else { return Vec::new() };
-        let reviews = live.edits().review().into_iter().take(MAX_FILES);
+        let reviews = live.edits().review().into_iter().take(MAX_HUNK_FILES);
         reviews
             .filter_map(|file| {
                 find_tools(&live, &mut self.tools, file.hunks.iter().map(|hunk| &hunk.call));

@@ -64,7 +64,7 @@ struct KodeSource {
     agent: Arc<AcpAgent>,
 }
 
-/// What `initialize` tells of kode-ls.
+/// The announcement of the methods in `initialize`.
 pub(super) fn announcement() -> Value {
     let methods: Vec<_> = METHODS.iter().map(|(name, _)| name).collect();
     json!({ "methods": methods, "fork": true, "checkpoints": true, "review": true, "steer": true })
@@ -144,7 +144,7 @@ impl SessionSource for KodeSource {
 impl From<RequestError> for KodeFailure {
     fn from(problem: RequestError) -> Self {
         let hint = problem.data.as_ref().and_then(|data| data["hint"].as_str());
-        // What a hint says to do is done by the methods of this protocol.
+        // Hints name methods; those of this protocol have other names.
         let hint = hint.map(|hint| {
             hint.replace("agent/session/", "session/")
                 .replace("agent/turn/", "session/")

@@ -78,7 +78,7 @@ pub(super) async fn ask(session: &Arc<AcpSession>, question: Question) {
     }
 }
 
-/// Has the client show a page. It is told when the page is done, also after its answer.
+/// Has the client show a page, and notifies it when the page is done, also after its answer.
 async fn by_page(
     session: &AcpSession,
     question: &Question,

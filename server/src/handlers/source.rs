@@ -1,4 +1,4 @@
-//! What a method needs of the connection that it came by, so that both protocols share it.
+//! The connection as a method sees it, so that both protocols share the handlers.
 //!
 //! Rule: a source looks up and decides nothing. Its errors are those of its protocol.
 

@@ -30,8 +30,9 @@ use url::Url;
 
 use super::place;
 use super::wire::{
-    DELETE, DIAGNOSE, DiagnoseParams, EDIT, EVENT, EditParams, HELLO, HUNKS, Hello, HunkParams, PairEvent,
-    PairOffer, PairedDocument, SAVE, VERSION, Welcome, WireDiagnostics, WireDocument, WireEdit, WireSave,
+    DELETE, DIAGNOSE, DiagnoseParams, EDIT, EVENT, EditParams, HELLO, HUNKS, Hello, HunkParams,
+    MAX_HUNK_FILES, PairEvent, PairOffer, PairedDocument, SAVE, VERSION, Welcome, WireDiagnostics,
+    WireDocument, WireEdit, WireSave,
 };
 use crate::client::ClientFacts;
 use crate::documents::target;
@@ -49,9 +50,6 @@ const MAX_REQUESTS: usize = 64;
 
 /// The most sessions of a partner whose hunks are shown.
 const MAX_SESSIONS: usize = 64;
-
-/// The most files of a session whose hunks are shown.
-const MAX_FILES: usize = 200;
 
 /// How long a partner may take to say hello.
 const HELLO_LIMIT: Duration = Duration::from_secs(5);
@@ -171,7 +169,7 @@ async fn serve(stream: UnixStream, front_end: &Arc<PlainFrontEnd>, offer: &PairO
         };
         let Some(line) = line else { break Ok(()) };
         match RpcMessage::of(&line) {
-            // In the order of their arrival: each takes the place of the one before.
+            // In the order of their arrival: each replaces the one before.
             RpcMessage::Request { id, method, params } if method == HUNKS => {
                 let outcome = read(params).and_then(|params| shown.show(params));
                 peer.respond(id, outcome.and_then(|()| written(&()))).await;
@@ -206,7 +204,7 @@ impl PartnerHunks {
 
     fn show(&self, params: HunkParams) -> Result<(), RpcError> {
         let HunkParams { number, mut files } = params;
-        files.truncate(MAX_FILES);
+        files.truncate(MAX_HUNK_FILES);
         files.iter_mut().for_each(|file| file.diagnostics.truncate(SHOWN_HUNKS));
         let is_taken =
             ReviewPublisher::show_partner(&self.front_end, (self.partner, number), files, MAX_SESSIONS);

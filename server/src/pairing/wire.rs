@@ -131,6 +131,9 @@ pub(super) struct DiagnoseParams {
     pub(super) settle_ms: Option<u64>,
 }
 
+/// The most files of a session whose hunks are shown.
+pub(crate) const MAX_HUNK_FILES: usize = 200;
+
 /// The hunks of a session, in place of those that were sent by its number before.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct HunkParams {

@@ -127,7 +127,7 @@ fn the_hunks_of_a_paired_session_are_diagnostics_in_the_editor_as_long_as_they_w
     wait_diagnostics(&lsp, &new, "the hunk of the other session", |found| found.len() == 1);
     client.run(&session, "/undo 1");
     wait_diagnostics(&lsp, &uri, "the end of the hunk", <[Value]>::is_empty);
-    // What a client leaves behind goes with it.
+    // Hunks that a client leaves behind go with it.
     client.close();
     wait_diagnostics(&lsp, &new, "the end of the session", <[Value]>::is_empty);
 }

@@ -1,4 +1,4 @@
-//! Pages that servers ask the user to open, in an editor with a panel, in one without, and where nobody can be asked.
+//! Pages that servers ask the user to open, in an editor with a panel, in one without, and without a user to ask.
 //!
 //! Rule: the browser's part is played by the test, which asks the page of the server and so has it report that it is done.
 

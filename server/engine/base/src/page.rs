@@ -1,4 +1,4 @@
-//! Pages in the network that the user is asked to open in a browser, and the report that what was to be done there is done.
+//! Pages in the network that the user is asked to open in a browser, and the report that the user has finished there.
 //!
 //! Rule: an address is one of `http` or `https`, and people see all of it as it was sent, with every character that steers or
 //! hides text written as an escape. The host beside it is the one that a browser asks.
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use url::Url;
 
-/// The longest address in bytes. Longer ones are not asked about, because nobody could read them.
+/// The longest address in bytes. Longer ones are refused, because a user could not read them.
 const MAX_ADDRESS: usize = 2_048;
 
 /// A page that the user is asked to open.
@@ -25,7 +25,7 @@ pub struct PageOffer {
     pub completion: PageCompletion,
 }
 
-/// Tells when what was to be done at a page is done.
+/// Tells when a page is done.
 #[derive(Clone, Debug)]
 pub struct PageCompletion(watch::Receiver<bool>);
 
@@ -41,20 +41,20 @@ impl PageCompletion {
         (PageReporter(sender), Self(receiver))
     }
 
-    /// Waits for the report. Whether there was one: without the reporter there is none.
+    /// Waits for the report, or until the reporter is dropped. Answers whether the report came.
     pub async fn reported(&mut self) -> bool {
         self.0.wait_for(|is_done| *is_done).await.is_ok()
     }
 }
 
 impl Default for PageCompletion {
-    /// One that nobody reports.
+    /// A completion without a reporter.
     fn default() -> Self {
         Self::new().1
     }
 }
 
-/// Offers of the same page are equal, whoever reports its end.
+/// Offers of the same page are equal, also with different reporters.
 impl PartialEq for PageCompletion {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -62,7 +62,7 @@ impl PartialEq for PageCompletion {
 }
 
 impl PageReporter {
-    /// Reports that what was to be done is done.
+    /// Reports that the page is done.
     pub fn report(&self) {
         self.0.send_replace(true);
     }

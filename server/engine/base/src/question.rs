@@ -341,8 +341,8 @@ impl QuestionDraft {
 }
 
 impl QuestionDraft {
-    /// Asks whether a page is to be opened. `why` says who asks, and `message` is what they say of it: it stands behind the
-    /// address, so that it cannot be taken for one.
+    /// Asks whether a page is to be opened. `why` says who asks, and `message` is their own text: it is behind
+    /// the address, so that it cannot pass for one.
     #[must_use]
     pub fn page(why: &str, message: &str, offer: PageOffer) -> Self {
         let option = |label: &str, description: &str| QuestionOption {

@@ -26,7 +26,7 @@ use kode_config::mcp::config::{RemoteServer, ServerDefinition};
 use kode_config::mcp::fault::McpFailure;
 use kode_net::http::{causes, client, is_loopback};
 
-/// How long the user may take to sign in where nobody waits for it.
+/// How long the user may take to sign in where no caller waits for it.
 pub(crate) const SIGN_IN_LIMIT: Duration = Duration::from_secs(600);
 /// How long the browser may take to say what it wants.
 const BROWSER_LIMIT: Duration = Duration::from_secs(10);

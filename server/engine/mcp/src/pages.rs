@@ -1,7 +1,7 @@
 //! Pages that a server has the user open in a browser: those it asks for itself, and those that an error of a call names.
 //!
-//! Rule: the user says yes to each page, and nothing is opened here. The server learns whether they said yes, and nothing of
-//! what they do there. It reports the end of a page by the id it gave; other ids are ignored.
+//! Rule: the user says yes to each page, and nothing is opened here. The server learns whether they said yes, and
+//! nothing of their actions there. It reports the end of a page by the id it gave; other ids are ignored.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -25,7 +25,7 @@ pub type ServerListener = Arc<dyn Fn(&[ServerInfo]) + Send + Sync>;
 pub struct SignInPage {
     /// The page to open in a browser.
     pub url: Url,
-    /// Its outcome. A sign-in whose outcome nobody waits for ends by itself.
+    /// Its outcome. A sign-in whose outcome is dropped ends by itself.
     pub outcome: BoxFuture<'static, Result<(), McpFailure>>,
 }
 

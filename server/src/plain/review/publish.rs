@@ -434,6 +434,23 @@ mod tests {
         assert_eq!(client.try_receive().await, None);
     }
 
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn partners_show_a_bounded_number_of_sessions_and_take_theirs_with_them() {
+        let (_client, front_end) = connect().await;
+        let target = Target::Untitled("untitled:a".to_owned());
+        let files = || vec![HunkFile { target: target.clone(), diagnostics: vec![diagnostic(1)] }];
+        let show = |of, files| ReviewPublisher::show_partner(&front_end, of, files, 2);
+        assert!(show((1, 1), files()) && show((1, 2), files()) && show((2, 1), files()));
+        assert!(!show((1, 3), files()), "one session too many");
+        assert!(show((1, 2), files()), "in place of what it showed before");
+        assert!(show((1, 1), vec![]) && show((1, 3), files()));
+        assert_eq!(paired(&front_end).len(), 3);
+        ReviewPublisher::forget_partner(&front_end, 1);
+        let left: Vec<_> = front_end.publisher.lock().paired.keys().copied().collect();
+        assert_eq!(left, [(2, 1)]);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn typing_in_a_document_without_hunks_reports_nothing() {
         let (mut client, front_end) = connect().await;

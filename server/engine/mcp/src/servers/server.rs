@@ -254,7 +254,7 @@ impl McpServer {
         let (url, server) = (sign_in.url.clone(), Arc::clone(self));
         let (mut report, outcome) = oneshot::channel();
         task::spawn(async move {
-            // Who waits for the outcome may take any time; a sign-in that nobody waits for ends.
+            // A caller that waits for the outcome may take any time; a sign-in without one ends.
             let given_up = async {
                 sleep(SIGN_IN_LIMIT).await;
                 report.closed().await;
@@ -267,7 +267,7 @@ impl McpServer {
                 Ok(()) => server.reconnect(),
                 Err(failure) => server.report(|reported| reported.failure = Some(failure.clone())),
             }
-            // Nobody may wait.
+            // The caller may be gone.
             drop(report.send(outcome));
         });
         let name = self.name.clone();
