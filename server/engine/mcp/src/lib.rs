@@ -64,7 +64,7 @@ impl Mcp {
         Self { first_wait, ..self }
     }
 
-    /// Sets whether servers are told that their users can be asked to open pages.
+    /// Sets whether servers learn that their users can be asked to open pages.
     #[must_use]
     pub fn asking_for_pages(self, asks_for_pages: bool) -> Self {
         Self { asks_for_pages, ..self }

@@ -63,7 +63,7 @@ fn of_question(question: &Question) -> Vec<CodeAction> {
         .map(|option| option.label.as_str())
         .partition(|label| [PLAN_REJECT, LIMIT_STOP, PAGE_REFUSE].contains(label));
     labels.extend(others);
-    // An address that is cut could be taken for another one; the message has all of it.
+    // An address that is cut could pass for another one; the message has all of it.
     let subject = question.draft.page.as_ref().map_or(&inquiry.question, |page| &page.host);
     let action = |label: &str| {
         let title = format!("Kode: {}: {}", short(label), short(subject));

@@ -213,7 +213,7 @@ impl Pipeline<'_> {
             },
             ask = asked.recv() => {
                 if let Some((draft, mut answer)) = ask {
-                    // Who asks may need no answer any more; the question is taken back then.
+                    // The caller may need no answer any more; the question is taken back then.
                     let taken_back = self.cancel.child_token();
                     let reply =
                         ask_while_running(self.turn, &self.call.id, &self.call.item, draft, &taken_back);
