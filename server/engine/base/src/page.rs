@@ -1,9 +1,8 @@
 //! Pages in the network that the user is asked to open in a browser, and the report that the user has finished there.
 //!
 //! Rule: an address is one of `http` or `https`, and people see all of it as it was sent, with every character that steers or
-//! hides text written as an escape. The host beside it is the one that a browser asks.
+//! hides text written as an escape. The host beside it is the one that a browser asks. No address is stored.
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use url::Url;
 
@@ -11,8 +10,7 @@ use url::Url;
 const MAX_ADDRESS: usize = 2_048;
 
 /// A page that the user is asked to open.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PageOffer {
     /// The address that is opened.
     pub address: String,
@@ -21,7 +19,6 @@ pub struct PageOffer {
     /// The host that a browser asks; names in other scripts are in the form of the network.
     pub host: String,
     /// The report of the page's end.
-    #[serde(skip)]
     pub completion: PageCompletion,
 }
 

@@ -85,8 +85,8 @@ pub struct QuestionDraft {
     /// When the question needs no answer any more, because a limit is reset then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-    /// The page to open, when it is about one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The page to open, when it is about one. It is in no file, because an address may have secrets.
+    #[serde(skip)]
     pub page: Option<PageOffer>,
 }
 
