@@ -13,7 +13,10 @@ mod dispatch;
 mod error;
 mod follow;
 mod host;
+#[cfg(unix)]
+mod hunks;
 mod initialize;
+mod kode;
 mod mode;
 #[cfg(unix)]
 mod paired;

@@ -51,6 +51,8 @@ pub struct ClientFacts {
     pub change_annotations: bool,
     /// Whether `window/showMessageRequest` with actions is understood.
     pub show_message_request: bool,
+    /// Whether `window/showDocument` is understood.
+    pub show_document: bool,
     /// Whether `workspace/configuration` is answered.
     pub configuration: bool,
     /// Whether the server may ask for notifications of changes of the configuration.
@@ -140,6 +142,7 @@ impl ClientFacts {
                 .and_then(|configuration| configuration.dynamic_registration)
                 .unwrap_or_default(),
             show_message_request: window.show_message.is_some(),
+            show_document: window.show_document.as_ref().is_some_and(|document| document.support),
             work_done_progress: window.work_done_progress.unwrap_or_default(),
             code_lens_refresh: workspace.code_lens.and_then(|lens| lens.refresh_support).unwrap_or_default(),
             completes_words: text_document.completion.as_ref().is_some_and(completes_words),
@@ -327,12 +330,14 @@ mod tests {
         let facts = facts(json!({
             "clientInfo": {"name": "editor"},
             "capabilities": {
-                "window": {"workDoneProgress": true, "showMessage": {"messageActionItem": {}}},
+                "window": {"workDoneProgress": true, "showMessage": {"messageActionItem": {}},
+                    "showDocument": {"support": true}},
                 "workspace": {"codeLens": {"refreshSupport": true}},
             },
         }));
         assert_eq!((facts.name.as_deref(), facts.version.as_deref()), (Some("editor"), None));
         assert!(facts.work_done_progress && facts.show_message_request && facts.code_lens_refresh);
+        assert!(facts.show_document);
     }
 
     #[test]

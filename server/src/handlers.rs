@@ -22,6 +22,7 @@ pub mod question;
 pub mod queue;
 pub mod session;
 pub mod sessions;
+pub mod source;
 pub mod task;
 pub mod tools;
 pub mod transfer;

@@ -10,3 +10,4 @@ mod wire;
 
 pub(crate) use join::PairedEditor;
 pub(crate) use serve::begin;
+pub(crate) use wire::MAX_HUNK_FILES;

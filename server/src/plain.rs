@@ -8,6 +8,7 @@ pub(crate) mod chat;
 pub mod commands;
 pub(crate) mod completion;
 mod models;
+pub(crate) mod page;
 mod questions;
 mod queue;
 pub(crate) mod review;

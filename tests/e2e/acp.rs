@@ -4,6 +4,8 @@
 
 mod files;
 mod handshake;
+mod kode;
+mod pages;
 #[cfg(unix)]
 mod pairing;
 mod permissions;

@@ -1,11 +1,12 @@
 //! MCP servers: those that others wrote, in all forms of the wire, and one that misbehaves in every way there is.
 
 #[cfg(unix)]
-mod auth;
+pub(crate) mod auth;
 mod changes;
 mod faults;
 mod many;
 mod of_agents;
+pub(crate) mod pages;
 mod real;
 
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use kode_e2e::{Client, Project, binary};
 use serde_json::{Value, json};
 
 /// Our own server that misbehaves.
-fn faulty() -> PathBuf {
+pub(crate) fn faulty() -> PathBuf {
     binary().with_file_name(format!("fault-mcp-server{}", std::env::consts::EXE_SUFFIX))
 }
 

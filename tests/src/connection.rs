@@ -449,7 +449,7 @@ pub fn conforms<T: DeserializeOwned + Serialize>(value: &Value) -> Result<(), St
 fn default_reply(method: &str) -> Reply {
     match method {
         "window/workDoneProgress/create" | "client/registerCapability" => Reply::Result(Value::Null),
-        "window/showMessageRequest" | "session/request_permission" => Reply::Silence,
+        "window/showMessageRequest" | "session/request_permission" | "elicitation/create" => Reply::Silence,
         _ => Reply::Error(-32601, format!("this client has no {method}")),
     }
 }

@@ -93,7 +93,8 @@ impl AcpAgent {
         search.set(equipment.provider);
         let home = home::folder()?;
         let state = home.clone();
-        let servers = ClientServerPool::new(move || Mcp::new(state.clone()).waiting(MCP_WAIT));
+        let servers =
+            ClientServerPool::new(move || Mcp::new(state.clone()).waiting(MCP_WAIT).asking_for_pages(true));
         let engine = Engine::new(EngineOptions {
             home,
             tools: policies::tools(&search),

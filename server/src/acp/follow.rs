@@ -19,11 +19,16 @@ use kode_engine::record::event::{
     Event, EventLog, Item, ItemBody, NoticeKind, NoticeLevel, RunState, Subscription, TurnEnd,
 };
 use tokio::task::AbortHandle;
+#[cfg(unix)]
+use tokio_util::sync::DropGuard;
+
+#[cfg(unix)]
+use super::hunks;
 
 use super::prompts::{TurnSlot, TurnSummary};
 use super::session::AcpSession;
 use super::updates::{UpdateSender, is_failure};
-use super::{commands, config, permission, question};
+use super::{commands, config, kode, permission, question};
 use crate::agent::merge;
 
 /// The items that are compared after a gap in the events.
@@ -37,6 +42,9 @@ struct AcpFollower {
     asked: HashMap<String, AbortHandle>,
     /// Why the running turn fails, once a notice has said so.
     failure: Option<(String, Option<NoticeKind>)>,
+    /// The hunks are shown in the editor of the pair as long as this exists.
+    #[cfg(unix)]
+    _hunks: Option<DropGuard>,
 }
 
 /// Starts to follow a session after event number `since`. Requests to the user that wait are made to the client.
@@ -47,8 +55,14 @@ pub(super) fn start(
     since: u64,
 ) {
     let events = log(attached).subscribe(since, vec![]);
-    let mut follower =
-        AcpFollower { session: Arc::clone(session), updates, asked: HashMap::new(), failure: None };
+    let mut follower = AcpFollower {
+        session: Arc::clone(session),
+        updates,
+        asked: HashMap::new(),
+        failure: None,
+        #[cfg(unix)]
+        _hunks: hunks::show(session, attached),
+    };
     let snapshot = snapshot(attached, 0);
     for prompt in snapshot.pending {
         follower.ask_permission(prompt);
@@ -122,7 +136,8 @@ impl AcpFollower {
             Event::PermissionDecided { decision } => self.withdraw(decision.id.as_str()),
             Event::QuestionAsked { question } => self.ask_question(*question),
             Event::QuestionAnswered { resolved } => self.withdraw(resolved.id.as_str()),
-            Event::EditsResolved { .. } => {
+            Event::EditsResolved { outcome } => {
+                kode::report_resolved(&self.session, &outcome).await;
                 let answers = self.session.prompts().restored();
                 self.session.answer(answers).await;
             }

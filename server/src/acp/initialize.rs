@@ -10,6 +10,9 @@ use agent_client_protocol_schema::v1::{
     SessionCloseCapabilities, SessionDeleteCapabilities, SessionListCapabilities, SessionResumeCapabilities,
 };
 
+use super::kode;
+use super::updates::meta;
+
 /// The authentication that reads the models of settings and environment again.
 pub(super) const MODELS: &str = "models";
 
@@ -65,6 +68,11 @@ impl AcpClient {
     pub(super) fn has_forms(&self) -> bool {
         self.capabilities.elicitation.as_ref().is_some_and(|elicitation| elicitation.form.is_some())
     }
+
+    /// Whether it opens pages.
+    pub(super) fn has_pages(&self) -> bool {
+        self.capabilities.elicitation.as_ref().is_some_and(|elicitation| elicitation.url.is_some())
+    }
 }
 
 /// The answer to `initialize`.
@@ -80,7 +88,8 @@ pub(super) fn response(client: &AcpClient) -> InitializeResponse {
         .prompt_capabilities(PromptCapabilities::new().image(true).embedded_context(true))
         .mcp_capabilities(McpCapabilities::new().http(true).sse(true))
         .session_capabilities(sessions)
-        .auth(AgentAuthCapabilities::new().logout(LogoutCapabilities::new()));
+        .auth(AgentAuthCapabilities::new().logout(LogoutCapabilities::new()))
+        .meta(meta(kode::announcement()));
     InitializeResponse::new(ProtocolVersion::V1)
         .agent_info(Implementation::new("kode-ls", env!("CARGO_PKG_VERSION")).title("Kode".to_owned()))
         .agent_capabilities(capabilities)

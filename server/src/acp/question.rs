@@ -1,28 +1,34 @@
-//! Questions to the user: a form where the client has forms, and otherwise a permission request for each question.
+//! Questions to the user: a form or a page where the client has them, and otherwise a permission request for each question.
 //!
-//! Rule: a question has no time limit. A plan is always a permission request, each answer of which names the mode that
+//! Rule: a question has no time limit, and a page is opened by the client alone, after the user's yes. A plan is always a permission request, each answer of which names the mode that
 //! follows.
 
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::{
-    ContentBlock, CreateElicitationRequest, CreateElicitationResponse, ElicitationAction,
-    ElicitationContentValue, ElicitationFormMode, ElicitationSchema, ElicitationSessionScope, EnumOption,
-    MultiSelectPropertySchema, PermissionOption, PermissionOptionKind, RequestPermissionOutcome,
-    RequestPermissionRequest, RequestPermissionResponse, SessionId, StringPropertySchema, ToolCallContent,
-    ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    CompleteElicitationNotification, ContentBlock, CreateElicitationRequest, CreateElicitationResponse,
+    ElicitationAction, ElicitationContentValue, ElicitationFormMode, ElicitationSchema,
+    ElicitationSessionScope, ElicitationUrlMode, EnumOption, MultiSelectPropertySchema, PermissionOption,
+    PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
+    SessionId, StringPropertySchema, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate,
+    ToolCallUpdateFields, ToolKind,
 };
 use kode_engine::agent::engine::AttachedSession;
 use kode_engine::base::mode::Mode;
+use kode_engine::base::page::PageOffer;
 use kode_engine::base::question::{
-    Inquiry, InquiryAnswer, PLAN_ACCEPT, PLAN_ACCEPT_EDITS, Question, QuestionKind, Reply,
+    Inquiry, InquiryAnswer, PAGE_OPEN, PLAN_ACCEPT, PLAN_ACCEPT_EDITS, Question, QuestionKind, Reply,
 };
+use kode_engine::base::task;
 
 use super::permission::{ELICITATION, FormValues, REQUEST_PERMISSION};
 use super::session::AcpSession;
 use super::tool_call;
 use crate::display::{printable, question_lines};
 use kode_engine::acp::peer::PeerCallError;
+
+/// The notification that a page is done.
+const ELICITATION_COMPLETE: &str = "elicitation/complete";
 
 /// The option that refuses to answer.
 const REFUSE: &str = "refuse";
@@ -40,9 +46,10 @@ enum UserReply {
 /// Asks the client a question and hands the answer to the session.
 pub(super) async fn ask(session: &Arc<AcpSession>, question: Question) {
     let has_form = session.client.has_forms() && question.draft.kind != QuestionKind::Plan;
-    let reply = match has_form {
-        true => by_form(session, &question).await,
-        false => by_permissions(session, &question).await,
+    let reply = match &question.draft.page {
+        Some(page) if session.client.has_pages() => by_page(session, &question, page).await,
+        None if has_form => by_form(session, &question).await,
+        Some(_) | None => by_permissions(session, &question).await,
     };
     let by = session.client.label().to_owned();
     let reply = match reply {
@@ -71,6 +78,41 @@ pub(super) async fn ask(session: &Arc<AcpSession>, question: Question) {
     }
 }
 
+/// Has the client show a page, and notifies it when the page is done, also after its answer.
+async fn by_page(
+    session: &AcpSession,
+    question: &Question,
+    page: &PageOffer,
+) -> Result<UserReply, PeerCallError> {
+    let id = question.id.as_str().to_owned();
+    let (peer, mut completion) = (Arc::clone(&session.peer), page.completion.clone());
+    let notice = CompleteElicitationNotification::new(id.clone());
+    task::spawn(async move {
+        if completion.reported().await {
+            peer.notify(ELICITATION_COMPLETE, notice).await;
+        }
+    });
+    let message = question.draft.questions.iter().map(|inquiry| printable(&inquiry.question));
+    let message = message.collect::<Vec<_>>().join("\n");
+    let mode = ElicitationUrlMode::new(scope(session, question), id, page.address.as_str());
+    let request = CreateElicitationRequest::new(mode, message);
+    let response: CreateElicitationResponse = session.peer.request(ELICITATION, request, None).await?;
+    Ok(match response.action {
+        ElicitationAction::Accept(_) => {
+            UserReply::Answers(vec![InquiryAnswer { labels: vec![PAGE_OPEN.to_owned()], text: None }])
+        }
+        _ => UserReply::Refusal,
+    })
+}
+
+fn scope(session: &AcpSession, question: &Question) -> ElicitationSessionScope {
+    let scope = ElicitationSessionScope::new(SessionId::new(session.id.as_str()));
+    match &question.item {
+        Some(item) => scope.tool_call_id(tool_call::id(item)),
+        None => scope,
+    }
+}
+
 async fn by_form(session: &AcpSession, question: &Question) -> Result<UserReply, PeerCallError> {
     let questions = &question.draft.questions;
     let takes_words = question.draft.kind == QuestionKind::Choice;
@@ -93,11 +135,8 @@ async fn by_form(session: &AcpSession, question: &Question) -> Result<UserReply,
         }
     }
     let message = questions.iter().flat_map(|inquiry| question_lines(question, inquiry)).collect::<Vec<_>>();
-    let mut scope = ElicitationSessionScope::new(SessionId::new(session.id.as_str()));
-    if let Some(item) = &question.item {
-        scope = scope.tool_call_id(tool_call::id(item));
-    }
-    let request = CreateElicitationRequest::new(ElicitationFormMode::new(scope, schema), message.join("\n"));
+    let mode = ElicitationFormMode::new(scope(session, question), schema);
+    let request = CreateElicitationRequest::new(mode, message.join("\n"));
     let response: CreateElicitationResponse = session.peer.request(ELICITATION, request, None).await?;
     Ok(match response.action {
         ElicitationAction::Accept(accepted) => answers(questions, &accepted.content.unwrap_or_default())
@@ -175,9 +214,10 @@ fn permission_request(
         Some(item) => tool_call::id(item),
         None => ToolCallId::new(question.id.as_str()),
     };
-    let options = match is_plan {
-        true => plan_options(inquiry),
-        false => choice_options(inquiry),
+    let options = match (is_plan, &question.draft.page) {
+        (true, _) => plan_options(inquiry),
+        (false, Some(_)) => page_options(inquiry),
+        (false, None) => choice_options(inquiry),
     };
     let kode = serde_json::json!({ "questionId": question.id.as_str(), "question": at });
     RequestPermissionRequest::new(
@@ -203,6 +243,18 @@ fn plan_options(inquiry: &Inquiry) -> Vec<PermissionOption> {
     let mut options: Vec<_> = inquiry.options.iter().enumerate().map(option).collect();
     options.sort_by_key(|option| option.kind == PermissionOptionKind::RejectOnce);
     options
+}
+
+/// The answers to a page in a client that opens none: the user does it.
+fn page_options(inquiry: &Inquiry) -> Vec<PermissionOption> {
+    let option = |(at, option): (usize, &kode_engine::base::question::QuestionOption)| {
+        let (name, kind) = match option.label == PAGE_OPEN {
+            true => ("I open the address in a browser", PermissionOptionKind::AllowOnce),
+            false => (option.label.as_str(), PermissionOptionKind::RejectOnce),
+        };
+        PermissionOption::new(at.to_string(), name, kind)
+    };
+    inquiry.options.iter().enumerate().map(option).collect()
 }
 
 fn choice_options(inquiry: &Inquiry) -> Vec<PermissionOption> {

@@ -110,6 +110,7 @@ impl AcpServer {
                 let options = config::options(&session.agent, &AttachedSession::Live(live), &now);
                 result(SetSessionConfigOptionResponse::new(options))
             }
+            _ if method.starts_with('_') => result(self.kode_method(method, params).await?),
             _ => Err(error::unknown_method(method)),
         }
     }

@@ -30,6 +30,8 @@ pub(super) struct AcpSession {
     follower: Mutex<Option<SessionFollowing>>,
     /// Whether the user was warned that unsaved text is not seen.
     is_warned: AtomicBool,
+    /// Whether the client uses the methods of kode-ls, and so knows their reports.
+    expects_reports: AtomicBool,
 }
 
 /// The task that follows a session.
@@ -56,12 +58,23 @@ impl AcpSession {
             prompts: Mutex::default(),
             follower: Mutex::default(),
             is_warned: AtomicBool::new(false),
+            expects_reports: AtomicBool::new(false),
         })
     }
 
     /// Notes that the user is warned that unsaved text is not seen. Answers whether it is the first time.
     pub(super) fn is_first_warning(&self) -> bool {
         !self.is_warned.swap(true, Ordering::Relaxed)
+    }
+
+    /// Notes that the client uses the methods of kode-ls.
+    pub(super) fn expect_reports(&self) {
+        self.expects_reports.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the client knows the reports of these methods.
+    pub(super) fn expects_reports(&self) -> bool {
+        self.expects_reports.load(Ordering::Relaxed)
     }
 
     /// The engine's session, if this process writes it.

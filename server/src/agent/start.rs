@@ -67,7 +67,7 @@ pub(crate) fn start(
     let engine = Engine::new(EngineOptions {
         home: home.clone(),
         tools: policies::tools(&search),
-        servers: Arc::new(Mcp::new(home).waiting(MCP_WAIT)),
+        servers: Arc::new(Mcp::new(home).waiting(MCP_WAIT).asking_for_pages(true)),
         languages: Arc::new(Languages::with_editor(Arc::new(EditorLanguages::new(Arc::clone(connection))))),
         host: Arc::new(LspHost::new(Arc::clone(connection))),
         models: policies::models(&policies, options.models()),

@@ -205,7 +205,7 @@ async fn login(servers: &Servers, name: &str) -> anyhow::Result<ExitCode> {
     let page = servers.authenticate(name).await;
     let page = page.map_err(|failure| anyhow::anyhow!("{failure}. {}", failure.hint))?;
     terminal::error_line("Open this page in a browser on this machine to sign in:");
-    terminal::output(&format!("{}\n", printable(page.as_str())))?;
+    terminal::output(&format!("{}\n", printable(page.url.as_str())))?;
     let info = loop {
         let listed = servers.list();
         let info = listed.into_iter().find(|info| info.name == name).context("the server is gone")?;

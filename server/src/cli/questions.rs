@@ -62,8 +62,11 @@ pub(super) fn answer(session: &Arc<Session>, question: Question, answerer: Answe
                 let asked = question.draft.questions.iter();
                 let answers: Option<Vec<InquiryAnswer>> = asked.map(|inquiry| ask(inquiry, waits)).collect();
                 if waits() {
-                    let by = "terminal".to_owned();
-                    respond(&session, &question, Reply { answers, by, ..Reply::default() });
+                    let reply = Reply { answers, by: "terminal".to_owned(), ..Reply::default() };
+                    if let Some(page) = question.draft.opened(&reply) {
+                        terminal::error_line(&format!("  Open this page in a browser: {}", page.address));
+                    }
+                    respond(&session, &question, reply);
                 }
             });
         }

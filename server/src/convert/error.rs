@@ -7,7 +7,7 @@ use std::io;
 
 use kode_engine::agent::edits::apply_text::ApplyTextError;
 use kode_engine::agent::edits::review::ResolveError;
-use kode_engine::agent::engine::{ForkError, ImportFailure, RelayError, SessionError};
+use kode_engine::agent::engine::{ImportFailure, RelayError, SessionError};
 use kode_engine::agent::history::paging::PagingError;
 use kode_engine::agent::session::drafts::DraftError;
 use kode_engine::agent::session::prompts::SubmitError;
@@ -173,14 +173,6 @@ pub(crate) fn session(error: SessionError) -> RequestError {
 /// Something about an MCP server cannot be done.
 pub(crate) fn mcp(error: kode_engine::config::mcp::fault::McpFailure) -> RequestError {
     failure(ErrorKind::InvalidParams { path: "server".to_owned() }, error.message, error.hint)
-}
-
-/// A session was not forked.
-pub(crate) fn fork(error: ForkError) -> RequestError {
-    match error {
-        ForkError::Session(error) => session(error),
-        ForkError::Item(error) => invalid_params("itemId", &error.to_string()),
-    }
 }
 
 /// Nothing was imported.

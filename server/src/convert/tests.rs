@@ -359,6 +359,7 @@ fn question() -> Question {
             plan: None,
             candidates: vec![],
             until: None,
+            page: None,
         },
         timestamp: at(),
     }

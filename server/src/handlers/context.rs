@@ -9,12 +9,13 @@ use crate::backend::Backend;
 use crate::convert;
 use crate::convert::error::{self, RequestError};
 use crate::handlers::params::Params;
+use crate::handlers::source::SessionSource;
 use crate::handlers::turn::reported;
 
 /// Says how full the context window of a session is.
-pub(crate) async fn get(backend: &Backend, params: Params) -> Result<wire::ContextUse, RequestError> {
+pub(crate) async fn get<S: SessionSource>(source: &S, params: Params) -> Result<wire::ContextUse, S::Error> {
     let params: wire::GetContextParams = params.read()?;
-    let session = backend.session(&params.session_id)?;
+    let session = source.session(&params.session_id)?;
     let context = session.context_use().map_err(|missing| error::model(&missing))?;
     Ok(convert::context::context_use(&context))
 }

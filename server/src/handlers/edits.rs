@@ -21,21 +21,24 @@ use crate::backend::Backend;
 use crate::convert::error::{self, RequestError};
 use crate::convert::{self, UriNames};
 use crate::handlers::params::Params;
+use crate::handlers::source::SessionSource;
 
 /// Lists what the agent has changed, file by file and hunk by hunk.
-pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::ListEditsResult, RequestError> {
+pub(crate) async fn list<S: SessionSource>(
+    source: &S,
+    params: Params,
+) -> Result<wire::ListEditsResult, S::Error> {
     let params: wire::ListEditsParams = params.read()?;
     let wanted = params.uri.as_ref().map(|uri| convert::target_from_wire("uri", uri)).transpose()?;
-    let session = match backend.attached(&params.session_id)? {
+    let session = match source.attached(&params.session_id)? {
         AttachedSession::Live(session) => session,
-        AttachedSession::Following(following) => return followed(backend, &following, wanted).await,
+        AttachedSession::Following(following) => return Ok(followed(source, &following, wanted).await?),
     };
     let reviews = match &wanted {
         Some(target) => session.edits().review_of(target).into_iter().collect(),
         None => session.edits().review(),
     };
-    let encoding = backend.connection().documents.encoding();
-    let names = UriNames::of(&backend.connection().documents);
+    let (encoding, names) = (source.encoding(), source.names());
     let files = reviews.into_iter().map(|file| {
         let path = session.display(&file.target);
         let is_reviewed = session.edits().is_reviewed(&file);
@@ -57,29 +60,29 @@ pub(crate) async fn list(backend: &Backend, params: Params) -> Result<wire::List
 
 /// Lists what a session has changed that another server writes.
 async fn followed(
-    backend: &Backend,
+    source: &impl SessionSource,
     following: &Arc<FollowedSession>,
     wanted: Option<Target>,
 ) -> Result<wire::ListEditsResult, RequestError> {
     let mut reviews = following.review().await.map_err(error::followed_changes)?;
     reviews.retain(|file| wanted.as_ref().is_none_or(|wanted| file.target == *wanted));
-    let documents = &backend.connection().documents;
-    let encoding = documents.encoding();
+    let (encoding, names) = (source.encoding(), source.names());
     let files = reviews.into_iter().map(|mut file| {
         let path = following.display(&file.target);
         // The recorded text there can differ from the open one here.
-        let document = documents.snapshot_of(&file.target).filter(|document| document.text == file.text);
+        let document = source.documents().and_then(|documents| documents.snapshot_of(&file.target));
+        let document = document.filter(|document| document.text == file.text);
         file.version = document.map(|document| document.version);
-        convert::review::file(following.id(), path, file, encoding, UriNames::of(documents))
+        convert::review::file(following.id(), path, file, encoding, names)
     });
     Ok(wire::ListEditsResult { files: files.collect(), history: Vec::new(), calls: Vec::new() })
 }
 
 /// Begins to accept, reject, keep or undo hunks.
-pub(crate) async fn resolve(
-    backend: &Backend,
+pub(crate) async fn resolve<S: SessionSource>(
+    source: &S,
     params: Params,
-) -> Result<wire::ResolveEditsResult, RequestError> {
+) -> Result<wire::ResolveEditsResult, S::Error> {
     let params: wire::ResolveEditsParams = params.read()?;
     let (session, selection) = selection(params.selection)?;
     let action = convert::review::action_from_wire(params.action);
@@ -88,13 +91,13 @@ pub(crate) async fn resolve(
     let words = words.as_deref();
     let mut result = wire::ResolveEditsResult { resolutions: Vec::new(), refused: Vec::new() };
     if let Some(id) = session {
-        let session = backend.session(&id)?;
+        let session = source.session(&id)?;
         let begun =
             session.edits().resolve_saying(&selection, action, amended, words).map_err(error::resolve)?;
         result.resolutions.push(resolution(&session, &begun));
         return Ok(result);
     }
-    for session in backend.agent()?.engine.live_sessions() {
+    for session in source.engine()?.live_sessions() {
         match session.edits().resolve_saying(&selection, action, amended, words) {
             Ok(begun) => result.resolutions.push(resolution(&session, &begun)),
             Err(ResolveError::Nothing { .. }) => {}
@@ -112,7 +115,7 @@ pub(crate) async fn resolve(
         }
     }
     if result.resolutions.is_empty() && result.refused.is_empty() {
-        return Err(error::resolve(ResolveError::Nothing { action: action.verb() }));
+        return Err(error::resolve(ResolveError::Nothing { action: action.verb() }).into());
     }
     Ok(result)
 }
@@ -143,9 +146,12 @@ pub(crate) async fn propose(
 }
 
 /// Begins to take an act or a restore back.
-pub(crate) async fn revert(backend: &Backend, params: Params) -> Result<wire::Resolution, RequestError> {
+pub(crate) async fn revert<S: SessionSource>(
+    source: &S,
+    params: Params,
+) -> Result<wire::Resolution, S::Error> {
     let params: wire::RevertEditsParams = params.read()?;
-    let session = backend.session(&params.session_id)?;
+    let session = source.session(&params.session_id)?;
     let id = params.resolution_id.map(|id| ResolutionId::from_external(id.as_str()));
     let begun = session.edits().revert(id.as_ref()).map_err(error::resolve)?;
     Ok(resolution(&session, &begun))

@@ -58,8 +58,8 @@ pub(crate) async fn authenticate(
 ) -> Result<wire::AuthenticateMcpResult, RequestError> {
     let params: wire::McpServerParams = params.read()?;
     let servers = servers(backend, params.session_id.as_ref())?;
-    let url = servers.authenticate(&params.server).await.map_err(error::mcp)?;
-    Ok(wire::AuthenticateMcpResult { url: url.to_string() })
+    let page = servers.authenticate(&params.server).await.map_err(error::mcp)?;
+    Ok(wire::AuthenticateMcpResult { url: page.url.to_string() })
 }
 
 /// Switches a server on.

@@ -18,6 +18,12 @@ impl<'de> Deserialize<'de> for Params {
     }
 }
 
+impl From<Value> for Params {
+    fn from(params: Value) -> Self {
+        Self(params)
+    }
+}
+
 impl Params {
     /// The parameters as the type of the method.
     ///

@@ -10,6 +10,7 @@ use crate::backend::Backend;
 use crate::convert::error::{self, RequestError};
 use crate::convert::{self, question};
 use crate::handlers::params::Params;
+use crate::plain::page;
 
 /// Answers a question.
 pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), RequestError> {
@@ -35,7 +36,10 @@ pub(crate) async fn respond(backend: &Backend, params: Params) -> Result<(), Req
     if let Some(mode) = mode {
         session.gate().allow_mode(mode).await.map_err(error::mode)?;
     }
-    session.requests().reply(&id, reply).map_err(error::reply)
+    let page = page::chosen(&session, &id, &reply);
+    session.requests().reply(&id, reply).map_err(error::reply)?;
+    page::open(backend.connection(), page);
+    Ok(())
 }
 
 /// Lists what there is to do.

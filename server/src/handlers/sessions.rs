@@ -18,6 +18,7 @@ use crate::convert::{self, UriNames};
 use crate::documents::file_path;
 use crate::handlers::params::Params;
 use crate::handlers::session::limit;
+use crate::handlers::source::SessionSource;
 
 /// Sessions of a page, unless the client wants another number.
 const DEFAULT_PAGE: usize = 50;
@@ -58,11 +59,11 @@ pub(crate) async fn list(
 }
 
 /// Gives a session a title.
-pub(crate) async fn rename(backend: &Backend, params: Params) -> Result<(), RequestError> {
+pub(crate) async fn rename<S: SessionSource>(source: &S, params: Params) -> Result<(), S::Error> {
     let params: wire::RenameSessionParams = params.read()?;
     let id = SessionId::from_external(params.session_id.as_str());
-    let engine = &backend.agent()?.engine;
-    engine.rename_session(&WorkspaceFilter::All, &id, &params.title).await.map_err(error::session)
+    let engine = source.engine()?;
+    engine.rename_session(&WorkspaceFilter::All, &id, &params.title).await.map_err(S::refusal)
 }
 
 /// Puts a session away, or takes it out again.

@@ -1,5 +1,6 @@
 //! `agent/session/fork`, `export` and `import`.
 
+use kode_engine::agent::engine::ForkError;
 use kode_engine::agent::transfer::ForkPoint;
 use kode_engine::base::ids::{ItemId, SessionId};
 use kode_engine::base::paths::AbsPath;
@@ -7,14 +8,18 @@ use kode_protocol as wire;
 use kode_protocol::Uri;
 
 use crate::backend::Backend;
+use crate::convert;
 use crate::convert::error::{self, RequestError};
-use crate::convert::{self, UriNames};
 use crate::documents::file_path;
 use crate::handlers::params::Params;
 use crate::handlers::session::DEFAULT_ITEMS;
+use crate::handlers::source::SessionSource;
 
 /// Forks a session.
-pub(crate) async fn fork(backend: &Backend, params: Params) -> Result<wire::NewSessionResult, RequestError> {
+pub(crate) async fn fork<S: SessionSource>(
+    source: &S,
+    params: Params,
+) -> Result<wire::NewSessionResult, S::Error> {
     let params: wire::ForkSessionParams = params.read()?;
     let item = |id: wire::ItemId| ItemId::from_external(id.as_str());
     let at = match (params.after_item_id, params.before_item_id) {
@@ -23,19 +28,18 @@ pub(crate) async fn fork(backend: &Backend, params: Params) -> Result<wire::NewS
         (None, Some(before)) => ForkPoint::Before(item(before)),
         (Some(_), Some(_)) => {
             let reason = "`afterItemId` is given as well; a session is forked in one place";
-            return Err(error::invalid_params("beforeItemId", reason));
+            return Err(error::invalid_params("beforeItemId", reason).into());
         }
     };
-    let agent = backend.agent()?;
+    let engine = source.engine()?;
     let id = SessionId::from_external(params.session_id.as_str());
-    let session = agent.fork_session(&id, at).await.map_err(error::fork)?;
+    let session = source.fork(&id, at).await.map_err(|problem| match problem {
+        ForkError::Session(problem) => S::refusal(problem),
+        ForkError::Item(problem) => error::invalid_params("itemId", &problem.to_string()).into(),
+    })?;
     Ok(wire::NewSessionResult {
         session_id: convert::session_id(session.id()),
-        snapshot: convert::snapshot(
-            &agent.engine.models(),
-            session.snapshot(DEFAULT_ITEMS),
-            UriNames::of(&backend.connection().documents),
-        ),
+        snapshot: convert::snapshot(&engine.models(), session.snapshot(DEFAULT_ITEMS), source.names()),
     })
 }
 

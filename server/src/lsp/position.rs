@@ -7,9 +7,11 @@ use std::ops::Range;
 
 use lsp_types::{Position, PositionEncodingKind};
 use ropey::Rope;
+use serde::{Deserialize, Serialize};
 
 /// The unit of `character` in a position.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PositionEncoding {
     /// Bytes.
     Utf8,

@@ -29,11 +29,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::place;
 use super::wire::{
-    DELETE, DIAGNOSE, DiagnoseParams, EDIT, EVENT, EditParams, HELLO, Hello, PairEvent, PairOffer,
-    PairedDocument, SAVE, VERSION, Welcome, WireDiagnostics, WireEdit, WireSave,
+    DELETE, DIAGNOSE, DiagnoseParams, EDIT, EVENT, EditParams, HELLO, HUNKS, Hello, HunkParams, PairEvent,
+    PairOffer, PairedDocument, SAVE, VERSION, Welcome, WireDiagnostics, WireEdit, WireSave,
 };
 use crate::documents::SAVE_LIMIT;
 use crate::host::EDIT_LIMIT;
+use crate::lsp::position::PositionEncoding;
+use crate::plain::review::publish::HunkFile;
 
 /// How long finding and greeting a language server may take: a new session waits for it.
 const PAIR_LIMIT: Duration = Duration::from_millis(500);
@@ -53,6 +55,8 @@ pub(crate) struct PairedEditor {
     can_save: bool,
     can_diagnose: bool,
     locale: Option<String>,
+    /// The unit of positions of the editor.
+    pub(crate) encoding: PositionEncoding,
     _tasks: [OwnTask; 2],
 }
 
@@ -115,9 +119,18 @@ impl PairedEditor {
         let hello = Hello { version: VERSION, token: offer.token.clone() };
         let welcome: Welcome =
             peer.request(HELLO, hello, Some(PAIR_LIMIT)).await.map_err(|error| error.to_string())?;
-        let Welcome { editor, documents, can_save, can_diagnose, locale } = welcome;
+        let Welcome { editor, documents, can_save, can_diagnose, locale, encoding } = welcome;
         mirror.add(documents.into_iter().map(DocumentSnapshot::from));
-        Ok(Arc::new(Self { name: editor, peer, mirror, can_save, can_diagnose, locale, _tasks: tasks }))
+        Ok(Arc::new(Self {
+            name: editor,
+            peer,
+            mirror,
+            can_save,
+            can_diagnose,
+            locale,
+            encoding,
+            _tasks: tasks,
+        }))
     }
 
     /// Whether the language server is still there.
@@ -343,6 +356,14 @@ impl Host for PairedEditor {
 }
 
 impl PairedEditor {
+    /// Shows the hunks of a session in place of those that were shown by this number before.
+    pub(crate) async fn show_hunks(&self, number: u64, files: Vec<HunkFile>) {
+        let params = HunkParams { number, files };
+        if let Err(error) = self.peer.request::<_, ()>(HUNKS, params, Some(ANSWER_GRACE)).await {
+            tracing::debug!(%error, "the hunks of a session are not shown in the editor");
+        }
+    }
+
     async fn diagnose(
         &self,
         targets: &[Target],

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kode_engine::acp::lines::{OUTBOX, read_lines, write_lines};
@@ -29,13 +30,16 @@ use url::Url;
 
 use super::place;
 use super::wire::{
-    DELETE, DIAGNOSE, DiagnoseParams, EDIT, EVENT, EditParams, HELLO, Hello, PairEvent, PairOffer,
-    PairedDocument, SAVE, VERSION, Welcome, WireDiagnostics, WireDocument, WireEdit, WireSave,
+    DELETE, DIAGNOSE, DiagnoseParams, EDIT, EVENT, EditParams, HELLO, HUNKS, Hello, HunkParams,
+    MAX_HUNK_FILES, PairEvent, PairOffer, PairedDocument, SAVE, VERSION, Welcome, WireDiagnostics,
+    WireDocument, WireEdit, WireSave,
 };
 use crate::client::ClientFacts;
-use crate::connection::ClientConnection;
 use crate::documents::target;
 use crate::host::LspHost;
+use crate::plain::PlainFrontEnd;
+use crate::plain::review::SHOWN_HUNKS;
+use crate::plain::review::publish::ReviewPublisher;
 use crate::processes;
 
 /// The most partners at a time.
@@ -44,6 +48,9 @@ const MAX_PARTNERS: usize = 8;
 /// The most requests of a partner at a time.
 const MAX_REQUESTS: usize = 64;
 
+/// The most sessions of a partner whose hunks are shown.
+const MAX_SESSIONS: usize = 64;
+
 /// How long a partner may take to say hello.
 const HELLO_LIMIT: Duration = Duration::from_secs(5);
 
@@ -51,16 +58,17 @@ const HELLO_LIMIT: Duration = Duration::from_secs(5);
 const MAX_EVENTS: usize = 4_096;
 
 /// Offers this server to processes of the same editor, until it ends. Nothing waits for it, and what fails costs pairs alone.
-pub(crate) fn begin(connection: &Arc<ClientConnection>) {
-    let connection = Arc::clone(connection);
+pub(crate) fn begin(front_end: &Arc<PlainFrontEnd>) {
+    let front_end = Arc::clone(front_end);
     task::spawn(async move {
-        if let Err(error) = listen(&connection).await {
+        if let Err(error) = listen(&front_end).await {
             tracing::info!(%error, "this server cannot be paired with");
         }
     });
 }
 
-async fn listen(connection: &Arc<ClientConnection>) -> io::Result<()> {
+async fn listen(front_end: &Arc<PlainFrontEnd>) -> io::Result<()> {
+    let connection = &front_end.connection;
     let editor = connection.facts.get().and_then(ClientFacts::editor_process).or_else(processes::parent);
     let Some(editor) = editor else { return Err(io::Error::other("the editor's process is not known")) };
     let roots = connection.workspace_roots().into_iter();
@@ -93,10 +101,10 @@ async fn listen(connection: &Arc<ClientConnection>) -> io::Result<()> {
         };
         let (stream, _) = accepted?;
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-        let (connection, offer) = (Arc::clone(connection), Arc::clone(&offer));
+        let (front_end, offer) = (Arc::clone(front_end), Arc::clone(&offer));
         partners.spawn(async move {
             let _place = place;
-            if let Err(why) = serve(stream, &connection, &offer).await {
+            if let Err(why) = serve(stream, &front_end, &offer).await {
                 tracing::info!(why, "a pair has ended");
             }
         });
@@ -104,11 +112,8 @@ async fn listen(connection: &Arc<ClientConnection>) -> io::Result<()> {
 }
 
 /// Serves one partner until it leaves.
-async fn serve(
-    stream: UnixStream,
-    connection: &Arc<ClientConnection>,
-    offer: &PairOffer,
-) -> Result<(), String> {
+async fn serve(stream: UnixStream, front_end: &Arc<PlainFrontEnd>, offer: &PairOffer) -> Result<(), String> {
+    let connection = &front_end.connection;
     let credentials = stream.peer_cred().map_err(|error| error.to_string())?;
     if credentials.uid() != rustix::process::geteuid().as_raw() {
         return Err("a process of another user was sent away".to_owned());
@@ -144,12 +149,14 @@ async fn serve(
         can_save: host.can_save(),
         can_diagnose: host.can_diagnose(),
         locale: host.locale(),
+        encoding: connection.documents.encoding(),
     };
     peer.respond(id, written(&welcome)).await;
     // One that was closed before the answer left is open in the answer.
     for document in documents.iter().filter(|document| host.document(&document.target()).is_none()) {
         observer.send(&PairEvent::Closed { uri: document.uri.clone() });
     }
+    let shown = Arc::new(PartnerHunks::new(front_end));
     let mut requests = JoinSet::new();
     let ended = loop {
         let line = tokio::select! {
@@ -162,6 +169,11 @@ async fn serve(
         };
         let Some(line) = line else { break Ok(()) };
         match RpcMessage::of(&line) {
+            // In the order of their arrival: each replaces the one before.
+            RpcMessage::Request { id, method, params } if method == HUNKS => {
+                let outcome = read(params).and_then(|params| shown.show(params));
+                peer.respond(id, outcome.and_then(|()| written(&()))).await;
+            }
             RpcMessage::Request { id, method, params } if requests.len() < MAX_REQUESTS => {
                 let (host, peer) = (Arc::clone(&host), Arc::clone(&peer));
                 requests.spawn(async move {
@@ -175,6 +187,35 @@ async fn serve(
     requests.shutdown().await;
     writing.abort();
     ended
+}
+
+/// The hunks that a partner has shown; they go with it.
+struct PartnerHunks {
+    front_end: Arc<PlainFrontEnd>,
+    /// The number of the partner.
+    partner: u64,
+}
+
+impl PartnerHunks {
+    fn new(front_end: &Arc<PlainFrontEnd>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self { front_end: Arc::clone(front_end), partner: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    fn show(&self, params: HunkParams) -> Result<(), RpcError> {
+        let HunkParams { number, mut files } = params;
+        files.truncate(MAX_HUNK_FILES);
+        files.iter_mut().for_each(|file| file.diagnostics.truncate(SHOWN_HUNKS));
+        let is_taken =
+            ReviewPublisher::show_partner(&self.front_end, (self.partner, number), files, MAX_SESSIONS);
+        if is_taken { Ok(()) } else { Err(internal("a partner shows too many sessions")) }
+    }
+}
+
+impl Drop for PartnerHunks {
+    fn drop(&mut self) {
+        ReviewPublisher::forget_partner(&self.front_end, self.partner);
+    }
 }
 
 /// A task that ends with this.

@@ -11,8 +11,11 @@ use kode_engine::text::host::{
 use ropey::Rope;
 use serde::{Deserialize, Serialize};
 
+use crate::lsp::position::PositionEncoding;
+use crate::plain::review::publish::HunkFile;
+
 /// The version of these messages.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// Opens a pair.
 pub(super) const HELLO: &str = "hello";
@@ -24,6 +27,8 @@ pub(super) const SAVE: &str = "save";
 pub(super) const DELETE: &str = "delete";
 /// Asks for diagnostics.
 pub(super) const DIAGNOSE: &str = "diagnose";
+/// Shows the hunks of a session.
+pub(super) const HUNKS: &str = "hunks";
 /// Reports an event of a document.
 pub(super) const EVENT: &str = "event";
 
@@ -61,6 +66,8 @@ pub(super) struct Welcome {
     pub(super) can_save: bool,
     pub(super) can_diagnose: bool,
     pub(super) locale: Option<String>,
+    /// The unit of positions of the editor.
+    pub(super) encoding: PositionEncoding,
 }
 
 /// An open document.
@@ -122,6 +129,18 @@ pub(super) struct DiagnoseParams {
     pub(super) targets: Vec<Target>,
     /// How long servers may take to publish what a change brings; `None` for what they have published.
     pub(super) settle_ms: Option<u64>,
+}
+
+/// The most files of a session whose hunks are shown.
+pub(crate) const MAX_HUNK_FILES: usize = 200;
+
+/// The hunks of a session, in place of those that were sent by its number before.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct HunkParams {
+    /// The number of the session in this pair.
+    pub(super) number: u64,
+    /// Without a file the session has no hunks.
+    pub(super) files: Vec<HunkFile>,
 }
 
 /// How an edit ended.

@@ -86,7 +86,7 @@ pub(crate) async fn run(
         "kode.cancel" => Ok(cancel(agent, &parse(command, argument)?)),
         "kode.allow" => respond(agent, parse(command, argument)?, true),
         "kode.deny" => respond(agent, parse(command, argument)?, false),
-        questions::ANSWER => questions::answer(agent, parse(command, argument)?).await,
+        questions::ANSWER => questions::answer(&front_end.connection, agent, parse(command, argument)?).await,
         "kode.setMode" => set_mode(agent, &parse::<SetModeArgument>(command, argument)?.mode).await,
         models::MODEL => models::choose(agent, &parse(command, argument)?),
         "kode.newSession" => {

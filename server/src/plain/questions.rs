@@ -9,7 +9,7 @@ use kode_engine::agent::session::Session;
 use kode_engine::base::ids::QuestionId;
 use kode_engine::base::mode::Mode;
 use kode_engine::base::question::{
-    Inquiry, InquiryAnswer, LIMIT_STOP, PLAN_REJECT, Question, QuestionKind, Reply,
+    Inquiry, InquiryAnswer, LIMIT_STOP, PAGE_REFUSE, PLAN_REJECT, Question, QuestionKind, Reply,
 };
 use kode_engine::base::task;
 use lsp_types::request::ShowMessageRequest;
@@ -22,6 +22,7 @@ use crate::agent::Agent;
 use crate::connection::ClientConnection;
 use crate::convert::error::{self, RequestError};
 use crate::display::{both_ends, printable, question_lines};
+use crate::plain::page;
 use crate::plain::review::questions::has_actions;
 
 /// The command that answers questions.
@@ -46,6 +47,7 @@ pub(super) async fn ask(connection: &Arc<ClientConnection>, session: Weak<Sessio
         client.show_message(MessageType::WARNING, text).await;
         return;
     }
+    let connection = Arc::clone(connection);
     task::spawn(async move {
         let reply = match answers(&client, &session, &question).await {
             MessageAnswer::Answered(answers) => Some(answers),
@@ -61,8 +63,10 @@ pub(super) async fn ask(connection: &Arc<ClientConnection>, session: Weak<Sessio
         let Some(session) = session.upgrade() else { return };
         let by = "window/showMessageRequest".to_owned();
         let reply = Reply { answers: reply, by, ..Reply::default() };
-        if let Err(error) = session.requests().reply(&question.id, reply) {
-            client.show_message(MessageType::INFO, error.to_string()).await;
+        let page = page::chosen(&session, &question.id, &reply);
+        match session.requests().reply(&question.id, reply) {
+            Ok(()) => page::open(&connection, page),
+            Err(error) => client.show_message(MessageType::INFO, error.to_string()).await,
         }
     });
 }
@@ -134,13 +138,17 @@ fn offered(inquiry: &Inquiry, chosen: &[String]) -> Vec<String> {
         titles.push(DONE.to_owned());
     }
     // Some questions have an option of their own that says no.
-    if ![PLAN_REJECT, LIMIT_STOP].iter().any(|no| is_option(inquiry, no)) {
+    if ![PLAN_REJECT, LIMIT_STOP, PAGE_REFUSE].iter().any(|no| is_option(inquiry, no)) {
         titles.push(REFUSE.to_owned());
     }
     titles
 }
 
 fn text(question: &Question, inquiry: &Inquiry) -> String {
+    if question.draft.page.is_some() {
+        // An address is of bounded length and is never cut.
+        return question_lines(question, inquiry).join("\n");
+    }
     both_ends(&question_lines(question, inquiry).join("\n"), QUESTION_LIMIT)
 }
 
@@ -183,7 +191,11 @@ enum AnswerChoice {
 }
 
 /// Answers the question that is named, or the only one that waits.
-pub(super) async fn answer(agent: &Agent, argument: AnswerArgument) -> Result<Value, RequestError> {
+pub(super) async fn answer(
+    connection: &Arc<ClientConnection>,
+    agent: &Agent,
+    argument: AnswerArgument,
+) -> Result<Value, RequestError> {
     let sessions = agent.engine.live_sessions().into_iter();
     let mut waiting: Vec<(Arc<Session>, Question)> = sessions
         .flat_map(|session| {
@@ -215,7 +227,9 @@ pub(super) async fn answer(agent: &Agent, argument: AnswerArgument) -> Result<Va
     }
     let AnswerArgument { feedback, plan, mode, skip_permission_asks: skip_asks, .. } = argument;
     let reply = Reply { answers, feedback, plan, mode, skip_asks, by: "command".to_owned() };
+    let page = page::chosen(&session, &question.id, &reply);
     session.requests().reply(&question.id, reply).map_err(error::reply)?;
+    page::open(connection, page);
     Ok(json!({ "questionId": question.id }))
 }
 

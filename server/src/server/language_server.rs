@@ -56,7 +56,7 @@ impl LanguageServer for Backend {
 
     async fn initialized(&self, _params: InitializedParams) {
         #[cfg(unix)]
-        crate::pairing::begin(self.connection());
+        crate::pairing::begin(self.front_end());
         let facts = self.connection().facts.get();
         if let Some(facts) = facts {
             let client = self.connection().client.clone();

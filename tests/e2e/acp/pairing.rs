@@ -89,6 +89,65 @@ fn the_hunks_of_a_paired_session_are_listed_in_the_editor_and_judged_where_it_ru
     assert_eq!(lsp.editor.text(&uri), "one\nunsaved\ntwo\n");
 }
 
+/// Waits for the newest diagnostics of a document, until they are as wanted.
+fn wait_diagnostics(lsp: &Client, uri: &str, what: &str, is_meant: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+    lsp.wait_for(what, |received| {
+        let of_file = |message: &&Value| message["params"]["uri"] == uri;
+        let newest = received.of("textDocument/publishDiagnostics").filter(of_file).last()?;
+        let found = newest["params"]["diagnostics"].as_array()?.clone();
+        is_meant(&found).then_some(found)
+    })
+}
+
+#[test]
+fn the_hunks_of_a_paired_session_are_diagnostics_in_the_editor_as_long_as_they_wait() {
+    let project = project();
+    let lsp = project.connect(&Offer::plain());
+    let uri = project.uri("a.txt");
+    lsp.editor.open(&uri, "one\ntwo\n");
+    offered(&project);
+    let (client, session) = careless(&project);
+    client.run(&session, "edit");
+    let at =
+        |line: u64| move |found: &[Value]| found.len() == 1 && found[0]["range"]["start"]["line"] == line;
+    let shown = wait_diagnostics(&lsp, &uri, "the hunk", at(1));
+    assert_eq!((&shown[0]["source"], &shown[0]["severity"]), (&json!("kode"), &json!(4)));
+    assert_eq!(
+        shown[0]["message"],
+        "Kode changed 1 line (Edit, +1 -1); of the session in CodeCompanion.nvim"
+    );
+    // It moves with the text.
+    lsp.editor.type_text(&uri, &Typing::before("one", "zero\n"));
+    wait_diagnostics(&lsp, &uri, "the hunk one line below", at(2));
+    // A second session has hunks beside it.
+    let other = client.new_session();
+    client.set_mode(&other, "acceptEdits");
+    client.run(&other, "write");
+    let new = project.uri("new.txt");
+    wait_diagnostics(&lsp, &new, "the hunk of the other session", |found| found.len() == 1);
+    client.run(&session, "/undo 1");
+    wait_diagnostics(&lsp, &uri, "the end of the hunk", <[Value]>::is_empty);
+    // Hunks that a client leaves behind go with it.
+    client.close();
+    wait_diagnostics(&lsp, &new, "the end of the session", <[Value]>::is_empty);
+}
+
+#[test]
+fn hunks_of_a_session_that_the_editor_takes_over_are_its_own() {
+    let project = project();
+    let lsp = project.connect(&Offer::plain());
+    let uri = project.uri("a.txt");
+    lsp.editor.open(&uri, "one\ntwo\n");
+    offered(&project);
+    let (client, session) = careless(&project);
+    client.run(&session, "edit");
+    wait_diagnostics(&lsp, &uri, "the hunk", |found| found.len() == 1);
+    lsp.call("agent/session/takeOver", json!({ "sessionId": session }));
+    let own =
+        |found: &[Value]| found.len() == 1 && !found[0]["message"].as_str().unwrap().contains("session in");
+    wait_diagnostics(&lsp, &uri, "the hunk of the editor's own session", own);
+}
+
 #[test]
 fn when_the_language_server_goes_the_session_continues_alone_and_says_so() {
     let project = project();

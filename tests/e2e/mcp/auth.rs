@@ -88,7 +88,8 @@ fn answer(base: &str, request: &Request) -> (&'static str, String, Value) {
     }
 }
 
-fn serve() -> String {
+/// Starts the server, and gives its address.
+pub(crate) fn serve() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let of = base.clone();
@@ -113,7 +114,7 @@ fn serve() -> String {
 }
 
 /// The browser after the user's consent: it goes where the page sends it.
-fn say_yes(page: &str) -> String {
+pub(crate) fn say_yes(page: &str) -> String {
     let page = url::Url::parse(page).unwrap();
     let value = |name: &str| {
         page.query_pairs().find(|(known, _)| known == name).unwrap_or_else(|| panic!("{page}")).1.into_owned()

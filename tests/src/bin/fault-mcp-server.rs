@@ -8,6 +8,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, Write};
+use std::net::TcpListener;
 use std::process::exit;
 use std::time::Duration;
 
@@ -71,6 +72,8 @@ fn tools(version: u32) -> Value {
         tools.push(tool(name, json!({})));
     }
     tools.push(tool("huge", json!({ "size": { "type": "integer" } })));
+    tools.push(tool("page", json!({ "url": { "type": "string" } })));
+    tools.push(tool("toll", json!({})));
     tools.push(tool("write", json!({ "path": { "type": "string" } })));
     if version > 1 {
         tools.push(tool("new one", json!({})));
@@ -92,6 +95,26 @@ struct Server {
     how: String,
     version: u32,
     waiting: Option<(Value, Value)>,
+    /// Whether the page that `toll` needs was named.
+    named: bool,
+}
+
+/// A page that is done as soon as a browser asks for it, and reported then.
+fn page(id: &str) -> Value {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/pay?id={id}", listener.local_addr().unwrap());
+    let complete = json!({
+        "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": { "elicitationId": id },
+    });
+    std::thread::spawn(move || {
+        let (mut browser, _) = listener.accept().unwrap();
+        // A connection that is closed with a request in it is reset.
+        let asked = io::BufReader::new(&browser).lines().map_while(Result::ok).find(String::is_empty);
+        assert_eq!(asked.as_deref(), Some(""));
+        send(&complete);
+        browser.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nPaid").unwrap();
+    });
+    json!({ "mode": "url", "elicitationId": id, "url": url, "message": "Pay the toll." })
 }
 
 impl Server {
@@ -100,6 +123,7 @@ impl Server {
         match message["method"].as_str() {
             Some("initialize") => {
                 note(&format!("client {}", message["params"]["clientInfo"]));
+                note(&format!("elicitation {}", message["params"]["capabilities"]["elicitation"]));
                 answer(
                     id,
                     json!({
@@ -205,6 +229,20 @@ impl Server {
                     },
                 }),
             ),
+            "page" => {
+                let mut page = page("page-1");
+                if let Some(url) = arguments["url"].as_str() {
+                    page["url"] = json!(url);
+                }
+                self.ask(id, "elicitation/create", page);
+            }
+            "toll" if self.named => answer(id, text("the toll is paid")),
+            "toll" => {
+                self.named = true;
+                let data = json!({ "elicitations": [page("toll-1")] });
+                let error = json!({ "code": -32042, "message": "pay first", "data": data });
+                send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+            }
             "roots" => self.ask(id, "roots/list", json!({})),
             "change" => {
                 self.version += 1;
@@ -221,7 +259,7 @@ fn main() {
     let how = std::env::args().nth(1).unwrap_or_default();
     begin(&how);
     let version = std::env::var("FAULT_VERSION").ok().and_then(|version| version.parse().ok()).unwrap_or(1);
-    let mut server = Server { how, version, waiting: None };
+    let mut server = Server { how, version, waiting: None, named: false };
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         if let Ok(message) = serde_json::from_str::<Value>(&line) {

@@ -30,6 +30,7 @@ pub mod identity;
 pub mod ids;
 pub mod mask;
 pub mod mode;
+pub mod page;
 pub mod path_style;
 pub mod paths;
 pub mod powershell;

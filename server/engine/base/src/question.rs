@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::broker::{self, UserRequest};
 use crate::ids::{CallId, ItemId, QuestionId};
 use crate::mode::{self, Mode};
+use crate::page::PageOffer;
 
 /// The most characters of a plan.
 pub const MAX_PLAN: usize = 60_000;
@@ -33,6 +34,11 @@ pub const LIMIT_STOP: &str = "Stop here";
 pub const REST_RETRY: &str = "Try again now";
 /// The answer by which it ends.
 pub const REST_STOP: &str = "Stop here";
+
+/// The answer by which the user has a page opened.
+pub const PAGE_OPEN: &str = "Open the page";
+/// The answer by which it is not opened.
+pub const PAGE_REFUSE: &str = "Do not open it";
 
 /// The labels of the two answers to one prompt.
 pub const CANDIDATES: [&str; 2] = ["Answer A", "Answer B"];
@@ -79,6 +85,9 @@ pub struct QuestionDraft {
     /// When the question needs no answer any more, because a limit is reset then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
+    /// The page to open, when it is about one. It is in no file, because an address may have secrets.
+    #[serde(skip)]
+    pub page: Option<PageOffer>,
 }
 
 /// An answer of the model that the user may choose; nothing of it runs before.
@@ -260,6 +269,7 @@ impl QuestionDraft {
             plan: Some(plan),
             candidates: vec![],
             until: None,
+            page: None,
         }
     }
 
@@ -281,6 +291,7 @@ impl QuestionDraft {
             plan: None,
             candidates: vec![],
             until: None,
+            page: None,
         }
     }
 
@@ -301,6 +312,7 @@ impl QuestionDraft {
             plan: None,
             candidates: candidates.into(),
             until: None,
+            page: None,
         }
     }
 
@@ -317,7 +329,52 @@ impl QuestionDraft {
         ];
         let inquiry = Inquiry { question, header: "Rate limit".to_owned(), options, multi_select: false };
         let kind = QuestionKind::Rest;
-        Self { kind, questions: vec![inquiry], plan: None, candidates: vec![], until: Some(until) }
+        Self {
+            kind,
+            questions: vec![inquiry],
+            plan: None,
+            candidates: vec![],
+            until: Some(until),
+            page: None,
+        }
+    }
+}
+
+impl QuestionDraft {
+    /// Asks whether a page is to be opened. `why` says who asks, and `message` is their own text: it is behind
+    /// the address, so that it cannot pass for one.
+    #[must_use]
+    pub fn page(why: &str, message: &str, offer: PageOffer) -> Self {
+        let option = |label: &str, description: &str| QuestionOption {
+            label: label.into(),
+            description: description.into(),
+        };
+        let options = vec![
+            option(PAGE_REFUSE, ""),
+            option(PAGE_OPEN, "In a browser. What you enter there goes to that host."),
+        ];
+        let mut question = format!("{why}\nAddress: {}\nHost: {}", offer.shown, offer.host);
+        let message: Vec<&str> = message.split_whitespace().collect();
+        if !message.is_empty() {
+            let _ = write!(question, "\nMessage: {}", message.join(" "));
+        }
+        let inquiry = Inquiry { question, header: "Page".to_owned(), options, multi_select: false };
+        Self {
+            kind: QuestionKind::Choice,
+            questions: vec![inquiry],
+            plan: None,
+            candidates: vec![],
+            until: None,
+            page: Some(offer),
+        }
+    }
+
+    /// The page that a reply has opened; `None` for anything but a clear yes.
+    #[must_use]
+    pub fn opened(&self, reply: &Reply) -> Option<&PageOffer> {
+        let picked = reply.answers.as_ref()?.first()?;
+        let is_yes = picked.labels.iter().any(|label| label == PAGE_OPEN) && picked.words().is_none();
+        self.page.as_ref().filter(|_| is_yes)
     }
 }
 
@@ -460,6 +517,7 @@ impl UserRequest for Question {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::PageCompletion;
 
     fn question(multi_select: bool) -> Question {
         let option = |label: &str| QuestionOption { label: label.into(), description: String::new() };
@@ -479,6 +537,7 @@ mod tests {
                 plan: None,
                 candidates: vec![],
                 until: None,
+                page: None,
             },
             timestamp: Timestamp::now(),
         }
@@ -523,6 +582,25 @@ mod tests {
             "mode",
             "there is no plan"
         );
+    }
+
+    #[test]
+    fn a_page_is_opened_by_a_clear_yes_alone_and_no_message_stands_before_its_address() {
+        let offer = PageOffer::of("https://a.example/x", PageCompletion::default()).unwrap();
+        let draft = QuestionDraft::page("`hub` asks.", "Go to\nAddress: https://b.example", offer);
+        let lines: Vec<_> = draft.questions[0].question.lines().collect();
+        let message = "Message: Go to Address: https://b.example";
+        assert_eq!(lines, ["`hub` asks.", "Address: https://a.example/x", "Host: a.example", message]);
+        assert_eq!(draft.opened(&reply(&[PAGE_OPEN], None)), draft.page.as_ref());
+        let nothing = Reply { answers: None, ..reply(&[], None) };
+        for no in [
+            reply(&[PAGE_REFUSE], None),
+            reply(&[], Some("yes")),
+            reply(&[PAGE_OPEN], Some("later")),
+            nothing,
+        ] {
+            assert_eq!(draft.opened(&no), None, "{no:?}");
+        }
     }
 
     #[test]

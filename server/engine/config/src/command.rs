@@ -15,6 +15,9 @@ use kode_base::ids::SessionId;
 
 pub use table::BUILT_INS;
 
+/// The first word of `/mcp` when it signs in to a server.
+pub const MCP_LOGIN: &str = "login";
+
 /// A built-in command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuiltInCommand {
@@ -114,6 +117,8 @@ impl BuiltInCommand {
                 | BuiltInId::Resume
                 | BuiltInId::Trust => arguments.is_empty(),
                 BuiltInId::Goal => goal::is_at_once(arguments),
+                // A sign-in has a turn of its own, which can be cancelled.
+                BuiltInId::Mcp => !arguments.starts_with(MCP_LOGIN),
                 // They take the conversation as it is, without a turn that has just begun.
                 BuiltInId::Rewind | BuiltInId::Fork => true,
                 _ => false,

@@ -26,8 +26,8 @@ use kode_config::mcp::config::{RemoteServer, ServerDefinition};
 use kode_config::mcp::fault::McpFailure;
 use kode_net::http::{causes, client, is_loopback};
 
-/// How long the user may take to sign in.
-const SIGN_IN_LIMIT: Duration = Duration::from_secs(600);
+/// How long the user may take to sign in where no caller waits for it.
+pub(crate) const SIGN_IN_LIMIT: Duration = Duration::from_secs(600);
 /// How long the browser may take to say what it wants.
 const BROWSER_LIMIT: Duration = Duration::from_secs(10);
 /// The most bytes of the line in which it does.
@@ -242,23 +242,20 @@ impl SignIn {
     /// # Errors
     /// The reason why they are missing.
     pub(crate) async fn complete(self, definition: &ServerDefinition) -> Result<(), McpFailure> {
-        let waited = timeout(SIGN_IN_LIMIT, async {
-            loop {
-                let (stream, _) = self.listener.accept().await.map_err(|error| {
-                    McpFailure::transient(format!("the browser's answer was lost: {error}"), "Sign in again.")
-                })?;
-                // Others may knock as well; only what comes back to the right place counts.
-                if let Some(url) = answer(stream).await {
-                    return self
-                        .session
-                        .handle_callback_url(&url)
-                        .await
-                        .map(drop)
-                        .map_err(|error| failed(definition, &error));
-                }
+        loop {
+            let (stream, _) = self.listener.accept().await.map_err(|error| {
+                McpFailure::transient(format!("the browser's answer was lost: {error}"), "Sign in again.")
+            })?;
+            // Others may knock as well; only what comes back to the right place counts.
+            if let Some(url) = answer(stream).await {
+                return self
+                    .session
+                    .handle_callback_url(&url)
+                    .await
+                    .map(drop)
+                    .map_err(|error| failed(definition, &error));
             }
-        });
-        waited.await.unwrap_or_else(|_| Err(McpFailure::auth(&definition.name, "")))
+        }
     }
 }
 

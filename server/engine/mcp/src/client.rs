@@ -10,19 +10,22 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationCapability, ErrorData, FormElicitationCapability, Implementation, ProgressNotificationParam,
-    ProgressToken,
+    ClientCapabilities, ClientConfig, CustomNotification, ElicitRequestParams, ElicitResult,
+    ElicitationAction, ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
+    ProgressNotificationParam, ProgressToken, UrlElicitationCapability,
 };
 #[expect(deprecated, reason = "newer servers ask for roots in another way; those there are ask so")]
 use rmcp::model::{ListRootsResult, LoggingMessageNotificationParam, Root, RootsCapabilities};
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::elicit;
+use crate::pages::{self, PageRequest, PageTable};
 use kode_base::paths::AbsPath;
+use kode_base::question::Reply;
 use kode_tool::{ProgressReporter, QuestionAsker};
 
 /// Maximum number of calls without a follower whose progress is kept.
@@ -68,7 +71,7 @@ impl OngoingCall {
         self.clock().last_sign = Instant::now();
     }
 
-    fn begin_waiting(&self) {
+    pub(crate) fn begin_waiting(&self) {
         let mut clock = self.clock();
         if clock.waits == 0 {
             clock.waits_since = Instant::now();
@@ -76,7 +79,7 @@ impl OngoingCall {
         clock.waits += 1;
     }
 
-    fn end_waiting(&self) {
+    pub(crate) fn end_waiting(&self) {
         let mut clock = self.clock();
         clock.waits = clock.waits.saturating_sub(1);
         let now = Instant::now();
@@ -102,16 +105,22 @@ pub(crate) struct ServerHandler {
     early: Arc<Mutex<VecDeque<(ProgressToken, String)>>>,
     /// Grows whenever the server says that what it offers has changed.
     changes: Arc<watch::Sender<u64>>,
+    /// Whether users can be asked to open pages.
+    asks_for_pages: bool,
+    /// The pages whose report is waited for.
+    pub(crate) pages: PageTable,
 }
 
 impl ServerHandler {
-    pub(crate) fn new(server: &str, roots: &[AbsPath]) -> Self {
+    pub(crate) fn new(server: &str, roots: &[AbsPath], asks_for_pages: bool) -> Self {
         Self {
             server: server.to_owned(),
             roots: roots.to_vec(),
             calls: Arc::default(),
             early: Arc::default(),
             changes: Arc::new(watch::Sender::new(0)),
+            asks_for_pages,
+            pages: PageTable::default(),
         }
     }
 
@@ -163,8 +172,11 @@ impl ClientHandler for ServerHandler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         capabilities.roots = Some(RootsCapabilities::default());
-        let form = FormElicitationCapability::new();
-        capabilities.elicitation = Some(ElicitationCapability::new().with_form(form));
+        let mut elicitation = ElicitationCapability::new().with_form(FormElicitationCapability::new());
+        if self.asks_for_pages {
+            elicitation = elicitation.with_url(UrlElicitationCapability::new());
+        }
+        capabilities.elicitation = Some(elicitation);
         let me = Implementation::new(format!("kode-{}", self.server), env!("CARGO_PKG_VERSION"));
         ClientConfig::new(capabilities, me)
     }
@@ -194,20 +206,36 @@ impl ClientHandler for ServerHandler {
             tracing::info!(server = self.server, "a server asks while no call of it runs; it is declined");
             return declined();
         };
+        let refused = |what: &str, reason: String| {
+            tracing::warn!(server = self.server, reason, "{what} is declined");
+            (call.progress)(format!("{what} of this server is declined without a question: {reason}."));
+            declined()
+        };
+        if let ElicitRequestParams::UrlElicitationParams { message, url, elicitation_id, .. } = request {
+            if !self.asks_for_pages {
+                return refused("A page", "no user can be asked to open it".to_owned());
+            }
+            let page = PageRequest { id: elicitation_id, url, message };
+            return match page.draft(&self.server, self.pages.begin(&page.id)) {
+                Ok(draft) => {
+                    let reply = asked(&call, ask(draft.clone()), &context.ct).await;
+                    let result = pages::result(&draft, reply.as_ref());
+                    if result.action != ElicitationAction::Accept {
+                        self.pages.end(&page.id);
+                    }
+                    Ok(result)
+                }
+                Err(reason) => {
+                    self.pages.end(&page.id);
+                    refused("A page", reason)
+                }
+            };
+        }
         let form = match elicit::ElicitForm::of(&self.server, &request) {
             Ok(form) => form,
-            Err(reason) => {
-                tracing::warn!(server = self.server, reason, "a form is declined");
-                (call.progress)(format!("A form of this server is declined without a question: {reason}."));
-                return declined();
-            }
+            Err(reason) => return refused("A form", reason),
         };
-        call.begin_waiting();
-        let reply = tokio::select! {
-            reply = ask(form.draft()) => reply,
-            () = context.ct.cancelled() => None,
-        };
-        call.end_waiting();
+        let reply = asked(&call, ask(form.draft()), &context.ct).await;
         Ok(form.result(reply.as_ref()))
     }
 
@@ -250,6 +278,16 @@ impl ClientHandler for ServerHandler {
         tracing::debug!(server = self.server, level = ?reported.level, "a server logs something");
     }
 
+    async fn on_custom_notification(
+        &self,
+        notification: CustomNotification,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        if notification.method == pages::COMPLETE {
+            self.pages.report(notification.params.as_ref());
+        }
+    }
+
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.changed();
     }
@@ -261,6 +299,21 @@ impl ClientHandler for ServerHandler {
     async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.changed();
     }
+}
+
+/// Waits for the answer of the user, unless the server takes its question back.
+async fn asked(
+    call: &OngoingCall,
+    asking: impl Future<Output = Option<Reply>>,
+    cancel: &CancellationToken,
+) -> Option<Reply> {
+    call.begin_waiting();
+    let reply = tokio::select! {
+        reply = asking => reply,
+        () = cancel.cancelled() => None,
+    };
+    call.end_waiting();
+    reply
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ impl Connection {
         definition: &ServerDefinition,
         surroundings: &ServerSurroundings,
     ) -> Result<Self, McpFailure> {
-        let handler = ServerHandler::new(&definition.name, &surroundings.roots);
+        let handler = ServerHandler::new(&definition.name, &surroundings.roots, surroundings.asks_for_pages);
         match &definition.link {
             ServerLink::Stdio(program) => Self::start(definition, program, surroundings, handler).await,
             ServerLink::Network(address) => Self::reach(definition, address, surroundings, handler).await,

@@ -129,6 +129,7 @@ impl ElicitForm {
             plan: None,
             candidates: Vec::new(),
             until: None,
+            page: None,
         }
     }
 

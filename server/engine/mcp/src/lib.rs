@@ -16,6 +16,7 @@ mod connection;
 mod elicit;
 pub mod failure;
 mod of_file;
+mod pages;
 pub mod prompts;
 mod result;
 mod rush;
@@ -46,6 +47,7 @@ pub use servers::{ServerMember, Servers};
 pub struct Mcp {
     state: AbsPath,
     first_wait: Duration,
+    asks_for_pages: bool,
     workspaces: Mutex<HashMap<Vec<AbsPath>, Weak<Servers>>>,
 }
 
@@ -53,13 +55,19 @@ impl Mcp {
     /// For an engine whose state is in this folder.
     #[must_use]
     pub fn new(state: AbsPath) -> Self {
-        Self { state, first_wait: Duration::ZERO, workspaces: Mutex::default() }
+        Self { state, first_wait: Duration::ZERO, asks_for_pages: false, workspaces: Mutex::default() }
     }
 
     /// Sets the longest wait of a first prompt for servers that are starting. `KODE_LS_MCP_WAIT` has precedence.
     #[must_use]
     pub fn waiting(self, first_wait: Duration) -> Self {
         Self { first_wait, ..self }
+    }
+
+    /// Sets whether servers learn that their users can be asked to open pages.
+    #[must_use]
+    pub fn asking_for_pages(self, asks_for_pages: bool) -> Self {
+        Self { asks_for_pages, ..self }
     }
 
     /// The servers of a workspace: the same for all that have the same folders. Starts nothing.
@@ -79,6 +87,7 @@ impl Mcp {
             state: self.state.clone(),
             secrets: secrets.clone(),
             first_wait: self.first_wait,
+            asks_for_pages: self.asks_for_pages,
         };
         let made = Servers::new(roots.to_vec(), policy(), place);
         workspaces.insert(roots.to_vec(), Arc::downgrade(&made));

@@ -20,7 +20,6 @@ use std::time::Duration;
 use futures::future::join_all;
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use url::Url;
 
 use crate::rush::{PromptCounter, PromptGuard};
 use crate::servers::resources::{ListResources, ReadResource};
@@ -40,7 +39,7 @@ use kode_permission::rules::names as rule_names;
 use kode_process::sandbox::Sandbox;
 use kode_process::shell::Secrets;
 use kode_tool::offer::ToolInfo;
-use kode_tool::servers::ServerListener;
+use kode_tool::servers::{ServerListener, SignInPage};
 use kode_tool::status::{ServerInfo, ServerState};
 use kode_tool::{ErasedTool, ToolSource, erased};
 
@@ -60,6 +59,8 @@ pub(crate) struct ServerContext {
     pub(crate) secrets: Secrets,
     /// The longest wait of the first prompt, without `KODE_LS_MCP_WAIT`.
     pub(crate) first_wait: Duration,
+    /// Whether users can be asked to open pages.
+    pub(crate) asks_for_pages: bool,
 }
 
 /// The servers of one workspace.
@@ -303,6 +304,7 @@ impl Servers {
             secrets,
             sandbox: policy.sandbox.clone(),
             state: self.place.state.clone(),
+            asks_for_pages: self.place.asks_for_pages,
             cache,
             limits,
         }
@@ -388,7 +390,7 @@ impl Servers {
     ///
     /// # Errors
     /// When there is no such server, or it cannot be signed in to.
-    pub async fn authenticate(&self, name: &str) -> Result<Url, McpFailure> {
+    pub async fn authenticate(&self, name: &str) -> Result<SignInPage, McpFailure> {
         self.begin().await;
         self.usable(name)?.authenticate().await
     }

@@ -28,6 +28,8 @@ pub(crate) struct ServerSurroundings {
     pub(crate) sandbox: Option<Arc<Sandbox>>,
     /// The product's folder for its state.
     pub(crate) state: AbsPath,
+    /// Whether users can be asked to open pages.
+    pub(crate) asks_for_pages: bool,
     /// The folder for caches of servers; none where the machine has no place for it.
     pub(crate) cache: Option<AbsPath>,
     /// Times and sizes.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use url::Url;
 
 use crate::rush::PromptGuard;
 use crate::{ServerMember, Servers};
@@ -14,7 +13,7 @@ use kode_config::mcp::fault::McpFailure;
 use kode_config::mcp::file_servers::FileServers;
 use kode_tool::ErasedTool;
 use kode_tool::offer::{McpPromptPart, PromptInfo, ResourceInfo, ResourceText, ToolInfo};
-use kode_tool::servers::{McpServers, Membership, ServerListener, StartHold};
+use kode_tool::servers::{McpServers, Membership, ServerListener, SignInPage, StartHold};
 use kode_tool::status::ServerInfo;
 
 #[async_trait]
@@ -99,7 +98,7 @@ impl McpServers for Servers {
         Self::reconnect(self, name).await
     }
 
-    async fn authenticate(&self, name: &str) -> Result<Url, McpFailure> {
+    async fn authenticate(&self, name: &str) -> Result<SignInPage, McpFailure> {
         Self::authenticate(self, name).await
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use url::Url;
 
 use crate::offer::{McpPromptPart, PromptInfo, ResourceInfo, ResourceText, ToolInfo};
@@ -19,6 +20,14 @@ use kode_process::shell::Secrets;
 
 /// Called with the state of all servers each time it changes.
 pub type ServerListener = Arc<dyn Fn(&[ServerInfo]) + Send + Sync>;
+
+/// A sign-in that has begun.
+pub struct SignInPage {
+    /// The page to open in a browser.
+    pub url: Url,
+    /// Its outcome. A sign-in whose outcome is dropped ends by itself.
+    pub outcome: BoxFuture<'static, Result<(), McpFailure>>,
+}
 
 /// The servers of all workspaces.
 #[async_trait]
@@ -97,11 +106,11 @@ pub trait McpServers: ToolSource {
     /// No server of that name, or one that may not run.
     async fn reconnect(&self, name: &str) -> Result<(), McpFailure>;
 
-    /// Starts to sign in to a server. Returns the page to open.
+    /// Starts to sign in to a server.
     ///
     /// # Errors
     /// No server of that name, or one without a sign-in.
-    async fn authenticate(&self, name: &str) -> Result<Url, McpFailure>;
+    async fn authenticate(&self, name: &str) -> Result<SignInPage, McpFailure>;
 
     /// Switches a server on or off until this process ends. Switching one on accepts its tools as they are now.
     ///

@@ -91,6 +91,7 @@ impl Tool for AskUserQuestion {
             plan: None,
             candidates: vec![],
             until: None,
+            page: None,
         };
         Ok(CallPlan { title, touches: Vec::new(), action: CallAction::Ask(Box::new(draft)) })
     }

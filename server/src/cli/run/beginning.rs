@@ -235,7 +235,7 @@ pub(in crate::cli) async fn begin(
     let engine = Engine::new(EngineOptions {
         home,
         tools: policies::tools(&search),
-        servers: Arc::new(Mcp::new(state).waiting(MCP_WAIT)),
+        servers: Arc::new(Mcp::new(state).waiting(MCP_WAIT).asking_for_pages(terminal::is_interactive())),
         languages: Arc::new(Languages::default()),
         host: Arc::new(NoEditor),
         models,

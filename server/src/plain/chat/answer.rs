@@ -202,8 +202,11 @@ impl AnswerWriter {
                 self.words.waits("waits for your permission", &prompt.title)
             }
             Event::QuestionAsked { question } => {
-                let asked = question.draft.questions.first();
-                self.words.waits("asks you", asked.map_or("", |asked| &asked.question));
+                // The document may be saved, and the address of a page may have secrets.
+                let page =
+                    question.draft.page.as_ref().map(|page| format!("to open a page of {}", page.host));
+                let asked = question.draft.questions.first().map_or("", |asked| &asked.question);
+                self.words.waits("asks you", page.as_deref().unwrap_or(asked));
             }
             Event::Done { turn, reason, .. } if *turn == self.turn => self.done(*reason),
             _ => {}

@@ -10,16 +10,18 @@ use std::time::Duration;
 
 use kode_engine::agent::session::Session;
 use kode_engine::base::ids::{CallId, SessionId};
+use kode_engine::base::paths::Target;
 use kode_engine::base::task;
 use kode_engine::permission::rules::SettingsProblem;
 use kode_engine::record::event::{Item, ItemBody};
 use lsp_types::{Diagnostic, MessageType, Url};
+use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 use super::diagnostics::diagnostics;
 use super::prompts;
-use crate::agent::ReviewDiagnostics;
 use crate::agent::sides;
+use crate::agent::{ReviewDiagnostics, UserOptions};
 use crate::connection::ClientConnection;
 use crate::display::{both_ends, readable};
 use crate::plain::{PlainFrontEnd, settings};
@@ -55,6 +57,8 @@ struct PublisherState {
     problems_stale: bool,
     tools: HashMap<SessionId, HashMap<CallId, Option<String>>>,
     decided_last: Option<SessionId>,
+    /// The hunks of paired sessions, by the numbers of their process and of themselves.
+    paired: BTreeMap<(u64, u64), Vec<HunkFile>>,
 }
 
 /// Where the request to ask for lenses again is.
@@ -65,6 +69,15 @@ enum LensRefresh {
     Open,
     /// Open, and lenses have changed since it was sent.
     OpenAndStale,
+}
+
+/// The hunks of a file of a paired session as diagnostics.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct HunkFile {
+    /// The file or document.
+    pub(crate) target: Target,
+    /// Where the hunks are now.
+    pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
 /// The notification for a document.
@@ -101,6 +114,38 @@ impl ReviewPublisher {
         if front_end.publisher.lock().published.contains_key(uri) {
             Self::schedule(front_end);
         }
+    }
+
+    /// Shows the hunks of a paired session in place of those before. Answers whether that is not one session too many.
+    #[cfg(unix)]
+    pub(crate) fn show_partner(
+        front_end: &Arc<PlainFrontEnd>,
+        of: (u64, u64),
+        files: Vec<HunkFile>,
+        most: usize,
+    ) -> bool {
+        {
+            let paired = &mut front_end.publisher.lock().paired;
+            match files.is_empty() {
+                true => drop(paired.remove(&of)),
+                false
+                    if !paired.contains_key(&of)
+                        && paired.range((of.0, 0)..=(of.0, u64::MAX)).count() >= most =>
+                {
+                    return false;
+                }
+                false => drop(paired.insert(of, files)),
+            }
+        }
+        Self::schedule(front_end);
+        true
+    }
+
+    /// Shows nothing of a process any more that was paired.
+    #[cfg(unix)]
+    pub(crate) fn forget_partner(front_end: &Arc<PlainFrontEnd>, partner: u64) {
+        front_end.publisher.lock().paired.retain(|(of, _), _| *of != partner);
+        Self::schedule(front_end);
     }
 
     /// Remembers that the user has decided about hunks of this session.
@@ -157,8 +202,9 @@ async fn publish(front_end: &Arc<PlainFrontEnd>) {
     let _one_after_the_other = front_end.publisher.reporting.lock().await;
     let problems = problems(front_end).await;
     let mut now = if wanted(front_end) { current(front_end) } else { Vec::new() };
-    for (uri, found) in prompts::current(front_end).into_iter().chain(settings::current(front_end, &problems))
-    {
+    let paired = if wanted(front_end) { paired(front_end) } else { Vec::new() };
+    let others = prompts::current(front_end).into_iter().chain(settings::current(front_end, &problems));
+    for (uri, found) in paired.into_iter().chain(others) {
         match now.iter_mut().find(|(known, _, _)| *known == uri) {
             Some((_, _, diagnostics)) => diagnostics.extend(found),
             None => now.push((uri, None, found)),
@@ -182,9 +228,14 @@ async fn problems(front_end: &Arc<PlainFrontEnd>) -> Vec<SettingsProblem> {
 
 /// Whether hunks are to be diagnostics: as the user says, and by themselves where the client shows no hunks.
 fn wanted(front_end: &PlainFrontEnd) -> bool {
-    let Some(agent) = front_end.live_agent() else { return false };
-    match agent.options.review_diagnostics {
-        ReviewDiagnostics::Auto => !front_end.connection.facts.get().is_some_and(|facts| facts.kode.events),
+    let Some(facts) = front_end.connection.facts.get() else { return false };
+    // Paired sessions have hunks without an agent here.
+    let option = match front_end.live_agent() {
+        Some(agent) => agent.options.review_diagnostics,
+        None => UserOptions::read(&facts.initialization_options).0.review_diagnostics,
+    };
+    match option {
+        ReviewDiagnostics::Auto => !facts.kode.events,
         ReviewDiagnostics::On => true,
         ReviewDiagnostics::Off => false,
     }
@@ -215,6 +266,17 @@ fn current(front_end: &PlainFrontEnd) -> Vec<DocumentDiagnostics> {
     files.into_iter().map(|(uri, (version, diagnostics))| (uri, version, diagnostics)).collect()
 }
 
+/// The diagnostics of the files with hunks of paired sessions.
+fn paired(front_end: &PlainFrontEnd) -> Vec<(Url, Vec<Diagnostic>)> {
+    let documents = &front_end.connection.documents;
+    let files: Vec<_> = front_end.publisher.lock().paired.values().flatten().cloned().collect();
+    let of_file = |file: HunkFile| {
+        let uri = Url::parse(&documents.uri_of(&file.target)).ok()?;
+        Some((uri, file.diagnostics))
+    };
+    files.into_iter().filter_map(of_file).collect()
+}
+
 /// The notifications that bring the editor to `now`; outdated ones are cleared.
 fn news(
     published: &mut BTreeMap<Url, Vec<Diagnostic>>,
@@ -243,9 +305,21 @@ fn tools<'a>(
     calls: impl Iterator<Item = &'a CallId>,
 ) -> HashMap<CallId, Option<String>> {
     let mut tools = front_end.publisher.lock().tools.get(session.id()).cloned().unwrap_or_default();
+    if find_tools(session, &mut tools, calls) {
+        front_end.publisher.lock().tools.insert(session.id().clone(), tools.clone());
+    }
+    tools
+}
+
+/// Adds the tools of those calls of a session that are not known. Answers whether there were any.
+pub(crate) fn find_tools<'a>(
+    session: &Session,
+    tools: &mut HashMap<CallId, Option<String>>,
+    calls: impl Iterator<Item = &'a CallId>,
+) -> bool {
     let mut unknown: Vec<CallId> = calls.filter(|call| !tools.contains_key(*call)).cloned().collect();
     if unknown.is_empty() {
-        return tools;
+        return false;
     }
     let mut look_up = |items: &[Arc<Item>]| {
         for item in items {
@@ -260,8 +334,7 @@ fn tools<'a>(
         look_up(&session.history().edit_items());
     }
     tools.extend(unknown.into_iter().map(|call| (call, None)));
-    front_end.publisher.lock().tools.insert(session.id().clone(), tools.clone());
-    tools
+    true
 }
 
 fn refresh_lenses(front_end: &Arc<PlainFrontEnd>) {
@@ -359,6 +432,23 @@ mod tests {
         sleep(GATHER * 2).await;
         client.hang_up();
         assert_eq!(client.try_receive().await, None);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn partners_show_a_bounded_number_of_sessions_and_take_theirs_with_them() {
+        let (_client, front_end) = connect().await;
+        let target = Target::Untitled("untitled:a".to_owned());
+        let files = || vec![HunkFile { target: target.clone(), diagnostics: vec![diagnostic(1)] }];
+        let show = |of, files| ReviewPublisher::show_partner(&front_end, of, files, 2);
+        assert!(show((1, 1), files()) && show((1, 2), files()) && show((2, 1), files()));
+        assert!(!show((1, 3), files()), "one session too many");
+        assert!(show((1, 2), files()), "in place of what it showed before");
+        assert!(show((1, 1), vec![]) && show((1, 3), files()));
+        assert_eq!(paired(&front_end).len(), 3);
+        ReviewPublisher::forget_partner(&front_end, 1);
+        let left: Vec<_> = front_end.publisher.lock().paired.keys().copied().collect();
+        assert_eq!(left, [(2, 1)]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 //! Rule: an action answers a whole question, so only a question with a single choice has actions. The option that declines
 //! comes first.
 
-use kode_engine::base::question::{LIMIT_STOP, PLAN_REJECT, Question};
+use kode_engine::base::question::{LIMIT_STOP, PAGE_REFUSE, PLAN_REJECT, Question};
 use lsp_types::{
     CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams, CodeActionTriggerKind, Command,
 };
@@ -61,10 +61,12 @@ fn of_question(question: &Question) -> Vec<CodeAction> {
         .options
         .iter()
         .map(|option| option.label.as_str())
-        .partition(|label| [PLAN_REJECT, LIMIT_STOP].contains(label));
+        .partition(|label| [PLAN_REJECT, LIMIT_STOP, PAGE_REFUSE].contains(label));
     labels.extend(others);
+    // An address that is cut could pass for another one; the message has all of it.
+    let subject = question.draft.page.as_ref().map_or(&inquiry.question, |page| &page.host);
     let action = |label: &str| {
-        let title = format!("Kode: {}: {}", short(label), short(&inquiry.question));
+        let title = format!("Kode: {}: {}", short(label), short(subject));
         let argument = json!({ "questionId": question.id, "answers": [label] });
         let command =
             Command { title: title.clone(), command: ANSWER.to_owned(), arguments: Some(vec![argument]) };
@@ -95,6 +97,7 @@ mod tests {
             plan: None,
             candidates: Vec::new(),
             until: None,
+            page: None,
         };
         Question { id: QuestionId::generate(), call: None, item: None, draft, timestamp: Timestamp::now() }
     }

@@ -20,7 +20,7 @@ pub(super) async fn write_pending(
     let (session, lease) = (Arc::clone(session), lease.clone());
     blocking(move || {
         let requests = session.requests();
-        (pending.prompts, pending.questions) = (requests.permissions(), requests.questions());
+        pending.wait(requests.permissions(), requests.questions());
         if let Err(error) = lease.write_pending(&pending) {
             // The user can still answer in this process.
             tracing::warn!(%error, "the requests that wait could not be noted for processes that follow the session");

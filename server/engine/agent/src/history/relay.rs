@@ -48,6 +48,12 @@ impl PendingRequests {
         Self { lease: Some(lease), ..Self::default() }
     }
 
+    /// Notes the requests that wait now. Questions about pages are asked in this process alone: their addresses are in no file.
+    pub(crate) fn wait(&mut self, prompts: Vec<PermissionPrompt>, mut questions: Vec<Question>) {
+        questions.retain(|question| question.draft.page.is_none());
+        (self.prompts, self.questions) = (prompts, questions);
+    }
+
     /// Notes how a request ended. Returns whether the event changes the requests that wait.
     pub(crate) fn observe(&mut self, event: Event) -> bool {
         match event {
@@ -194,5 +200,32 @@ impl FollowedSession {
         };
         blocking(move || lease.remove_answer(&id)).await;
         outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use kode_base::page::{PageCompletion, PageOffer};
+    use kode_base::question::QuestionDraft;
+
+    use super::*;
+
+    #[test]
+    fn a_question_about_a_page_is_not_noted_and_others_are() {
+        let asked = |draft: QuestionDraft| Question {
+            id: QuestionId::generate(),
+            call: None,
+            item: None,
+            draft,
+            timestamp: Timestamp::now(),
+        };
+        let offer = PageOffer::of("https://a.example/?state=secret", PageCompletion::default()).unwrap();
+        let page = asked(QuestionDraft::page("Sign in?", "", offer));
+        let limit = asked(QuestionDraft::turn_limit("On?".into()));
+        let mut pending = PendingRequests::default();
+        pending.wait(Vec::new(), vec![page, limit.clone()]);
+        assert_eq!(pending.questions, [limit]);
+        assert!(!serde_json::to_string(&pending).unwrap().contains("secret"));
     }
 }

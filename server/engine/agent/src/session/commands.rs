@@ -6,6 +6,7 @@
 mod control;
 mod extensions;
 mod goal;
+mod login;
 mod plugin;
 mod show;
 mod trust;
@@ -295,7 +296,7 @@ impl CommandContext<'_> {
             },
             BuiltInId::Help => self.help().await,
             BuiltInId::Hooks => self.hooks().await,
-            BuiltInId::Mcp => self.mcp(),
+            BuiltInId::Mcp => self.mcp().await,
             BuiltInId::Memory => self.memory(),
             BuiltInId::Model => self.model().await,
             BuiltInId::OutputStyle => self.output_style().await,

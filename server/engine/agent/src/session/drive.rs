@@ -157,7 +157,7 @@ async fn carry_out(
             services.input.attach(turn.id, &item, (&text, &parts), cancel).await;
             turn::run(turn, cancel).await
         }
-        SlashOutcome::Answered => TurnResult::without_model(),
+        SlashOutcome::Answered => TurnResult::of_command(cancel),
         SlashOutcome::Delegation(delegation) => turn::run_delegation(turn, *delegation, cancel).await,
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use tokio_util::sync::CancellationToken;
 
 use crate::conversation::WorkUsage;
 use crate::core::Core;
@@ -37,6 +38,12 @@ impl TurnResult {
     pub(crate) fn without_model() -> Self {
         let phases = PhaseTimes::default();
         Self { reason: TurnEnd::EndTurn, spent: WorkUsage::default(), duration_ms: 0, phases, failure: None }
+    }
+
+    /// The end of a turn whose prompt was a command, which the user may have cancelled.
+    pub(crate) fn of_command(cancel: &CancellationToken) -> Self {
+        let reason = if cancel.is_cancelled() { TurnEnd::Cancelled } else { TurnEnd::EndTurn };
+        Self { reason, ..Self::without_model() }
     }
 
     /// The end of a turn whose prompt a hook has refused.

@@ -123,7 +123,14 @@ pub const BUILT_INS: &[BuiltInCommand] = &[
         "Has the model read the project and write its AGENTS.md",
         Prompt,
     ),
-    command(BuiltInId::Mcp, "mcp", &[], "[tools]", "Lists the MCP servers, or their tools", Show),
+    command(
+        BuiltInId::Mcp,
+        "mcp",
+        &[],
+        "[tools | login NAME]",
+        "Lists the MCP servers, or their tools, or signs in to one",
+        Control,
+    ),
     command(
         BuiltInId::Memory,
         "memory",

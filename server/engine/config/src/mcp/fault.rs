@@ -54,7 +54,7 @@ impl McpFailure {
     pub fn auth(server: &str, challenge: &str) -> Self {
         let message = "the server wants you to sign in".to_owned();
         let hint = format!(
-            "Sign in with `agent/mcp/authenticate` or `/mcp`, or put a token into the `headers` of `{server}`."
+            "Sign in with `agent/mcp/authenticate` or `/mcp login {server}`, or put a token into the `headers` of `{server}`."
         );
         Self { challenge: bounded(challenge), ..Self::new(McpFailureClass::Auth, message, hint) }
     }

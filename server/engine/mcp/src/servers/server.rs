@@ -8,12 +8,12 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use url::Url;
 
+use crate::auth::SIGN_IN_LIMIT;
 use crate::connection::{Connection, ServerChannel};
 use crate::servers::offered::ServerOffer;
 use crate::surroundings::ServerSurroundings;
@@ -23,6 +23,7 @@ use kode_base::task;
 use kode_config::mcp::config::{HEALTH_INTERVAL, Recovery, RemoteServer, ServerDefinition, ServerLink};
 use kode_config::mcp::fault::{McpFailure, McpFailureClass};
 use kode_permission::rules::RuleSource;
+use kode_tool::servers::SignInPage;
 use kode_tool::status::{ServerInfo, ServerState};
 
 /// A connection that has held so long was a good one: failures before it do not count.
@@ -236,11 +237,11 @@ impl McpServer {
         self.changed();
     }
 
-    /// Begins to sign the user in; gives the page to open. When they have, it is connected to.
+    /// Begins to sign the user in. When they have, it is connected to.
     ///
     /// # Errors
     /// Why that cannot be done.
-    pub(crate) async fn authenticate(self: &Arc<Self>) -> Result<Url, McpFailure> {
+    pub(crate) async fn authenticate(self: &Arc<Self>) -> Result<SignInPage, McpFailure> {
         let Some((definition, address)) = self.address() else {
             return Err(McpFailure::permanent(
                 format!("`{}` is not in the network, so there is nothing to sign in to", self.name),
@@ -251,13 +252,27 @@ impl McpServer {
         let challenge = challenge.unwrap_or_default();
         let sign_in = auth::begin(&definition, &address, &self.surroundings.state, &challenge).await?;
         let (url, server) = (sign_in.url.clone(), Arc::clone(self));
+        let (mut report, outcome) = oneshot::channel();
         task::spawn(async move {
-            match sign_in.complete(&definition).await {
+            // A caller that waits for the outcome may take any time; a sign-in without one ends.
+            let given_up = async {
+                sleep(SIGN_IN_LIMIT).await;
+                report.closed().await;
+            };
+            let outcome = tokio::select! {
+                outcome = sign_in.complete(&definition) => outcome,
+                () = given_up => Err(McpFailure::auth(&definition.name, "")),
+            };
+            match &outcome {
                 Ok(()) => server.reconnect(),
-                Err(failure) => server.report(|reported| reported.failure = Some(failure)),
+                Err(failure) => server.report(|reported| reported.failure = Some(failure.clone())),
             }
+            // The caller may be gone.
+            drop(report.send(outcome));
         });
-        Ok(url)
+        let name = self.name.clone();
+        let outcome = async move { outcome.await.unwrap_or_else(|_| Err(McpFailure::auth(&name, ""))) };
+        Ok(SignInPage { url, outcome: Box::pin(outcome) })
     }
 
     /// The way to ask it, as soon as there is one, within its limit to start.

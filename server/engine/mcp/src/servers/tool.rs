@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ServerResult, Tool};
-use rmcp::service::PeerRequestOptions;
+use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::Value;
 use tokio::time::sleep_until;
 
@@ -18,6 +18,7 @@ use crate::arguments;
 use crate::client::OngoingCall;
 use crate::connection::{ProtocolObject, ServerChannel};
 use crate::failure;
+use crate::pages::{self, PageRequest, PageTable};
 use crate::result::{self, ResultBounds};
 use crate::schema::JsonSchema;
 use crate::servers::server::McpServer;
@@ -166,6 +167,13 @@ impl ErasedTool for McpTool {
     }
 }
 
+/// How a server answers a call.
+enum CallReply {
+    Result(Box<ServerResult>),
+    /// It is to be made again once these pages are done.
+    Pages(Vec<PageRequest>),
+}
+
 /// A call that may run.
 struct McpCall {
     server: Weak<McpServer>,
@@ -188,10 +196,25 @@ impl McpCall {
         let limits = server.surroundings().limits;
         let ask = context.ask.clone();
         let ongoing = OngoingCall::new(std::sync::Arc::clone(&context.progress), ask);
-        let result = self.answered(&way, &ongoing, limits.call, &context).await?;
+        let mut has_opened = false;
+        let result = loop {
+            match self.answered(&way, &ongoing, limits.call, &context).await? {
+                CallReply::Result(result) => break result,
+                CallReply::Pages(pages) if !has_opened => {
+                    self.open(&pages, &way, &ongoing, &context).await?;
+                    has_opened = true;
+                }
+                CallReply::Pages(_) => {
+                    return Err(self.failed(&McpFailure::permanent(
+                        "the server wants a page to be opened once more after the user has opened it",
+                        "Ask the user whether they have finished there before you call it again.",
+                    )));
+                }
+            }
+        };
         let outputs = context.shell.tasks().outputs();
         let bounds = ResultBounds { tokens: limits.output_tokens, outputs, call: &context.call_id };
-        match result {
+        match *result {
             ServerResult::CallToolResult(result) => {
                 result::output(&names::shown(&self.server_name, &self.tool), result, &bounds)
             }
@@ -209,7 +232,7 @@ impl McpCall {
         ongoing: &Arc<OngoingCall>,
         idle: Duration,
         context: &CallContext,
-    ) -> Result<ServerResult, ToolError> {
+    ) -> Result<CallReply, ToolError> {
         let params = CallToolRequestParams::new(self.tool.clone()).with_arguments(self.arguments.clone());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = way.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
@@ -232,7 +255,7 @@ impl McpCall {
                 biased;
                 answer = &mut handle.rx => {
                     let answer = answer.map_err(|_| self.lost())?;
-                    return answer.map_err(|error| self.failed(&failure::of_request(&self.server_name, &error)));
+                    return self.reply(answer);
                 }
                 () = context.cancel.cancelled() => break self.cancelled(),
                 () = over => match ongoing.deadline(idle, total) {
@@ -245,6 +268,79 @@ impl McpCall {
             tracing::debug!(%error, server = self.server_name, "the server could not be told that a call is over");
         }
         Err(stopped)
+    }
+
+    fn reply(&self, answer: Result<ServerResult, ServiceError>) -> Result<CallReply, ToolError> {
+        match answer {
+            Ok(result) => Ok(CallReply::Result(Box::new(result))),
+            Err(error) => match &error {
+                ServiceError::McpError(said) => PageRequest::required(said).map(CallReply::Pages),
+                _ => None,
+            }
+            .ok_or_else(|| self.failed(&failure::of_request(&self.server_name, &error))),
+        }
+    }
+
+    /// Has the user open the pages that the call needs, and waits until the server or the user says that they are done.
+    async fn open(
+        &self,
+        pages: &[PageRequest],
+        way: &ServerChannel,
+        ongoing: &OngoingCall,
+        context: &CallContext,
+    ) -> Result<(), ToolError> {
+        let table = &way.handler.pages;
+        ongoing.begin_waiting();
+        let opened = tokio::select! {
+            opened = self.open_all(pages, table, context) => opened,
+            () = context.cancel.cancelled() => Err(self.cancelled()),
+        };
+        ongoing.end_waiting();
+        pages.iter().for_each(|page| table.end(&page.id));
+        opened
+    }
+
+    async fn open_all(
+        &self,
+        pages: &[PageRequest],
+        table: &PageTable,
+        context: &CallContext,
+    ) -> Result<(), ToolError> {
+        let ask = context.ask.as_ref().ok_or_else(|| self.unopened("no user can be asked"))?;
+        let mut completions = Vec::new();
+        for page in pages {
+            let completion = table.begin(&page.id);
+            let draft = page.draft(&self.server_name, completion.clone());
+            let draft = draft.map_err(|reason| self.unopened(&reason))?;
+            let reply = ask(draft.clone()).await;
+            if reply.as_ref().and_then(|reply| draft.opened(reply)).is_none() {
+                return Err(self.unopened("the user did not open it"));
+            }
+            completions.push(completion);
+        }
+        let all_reported = async {
+            for mut completion in completions {
+                if !completion.reported().await {
+                    std::future::pending().await
+                }
+            }
+        };
+        (context.progress)("waits until the page in the browser is done".to_owned());
+        tokio::select! {
+            biased;
+            () = all_reported => Ok(()),
+            reply = ask(pages::finished_draft(&self.server_name)) => match reply {
+                Some(reply) if pages::is_finished(&reply) => Ok(()),
+                _ => Err(self.unopened("the user did not finish there")),
+            },
+        }
+    }
+
+    fn unopened(&self, why: &str) -> ToolError {
+        self.failed(&McpFailure::permanent(
+            format!("the server needs a page to be opened in a browser first, and {why}"),
+            "Go on without it, or ask the user.",
+        ))
     }
 
     fn failed(&self, failure: &McpFailure) -> ToolError {

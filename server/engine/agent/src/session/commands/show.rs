@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{CommandContext, unknown};
 use crate::hooks::{HookList, HookOwnerKind};
 use kode_base::todo;
-use kode_config::command::{BUILT_INS, BuiltInCommand, CommandEffect, CommandReport};
+use kode_config::command::{BUILT_INS, BuiltInCommand, CommandEffect, CommandReport, MCP_LOGIN};
 use kode_config::extension::ExtensionKind;
 use kode_config::memory::InstructionFate;
 use kode_config::settings::declared::Approval;
@@ -380,8 +380,11 @@ impl CommandContext<'_> {
         CommandReport::text(text.trim_end()).with(json!({ "hooks": events }))
     }
 
-    pub(super) fn mcp(&self) -> CommandReport {
+    pub(super) async fn mcp(&self) -> CommandReport {
         let servers = self.session.servers();
+        if let Some(server) = self.arguments.strip_prefix(MCP_LOGIN) {
+            return self.login(server.trim()).await;
+        }
         if let Some(server) = self.arguments.strip_prefix("tools") {
             let server = Some(server.trim()).filter(|server| !server.is_empty());
             let tools = servers.tool_list(server);
@@ -404,7 +407,7 @@ impl CommandContext<'_> {
                 ServerState::Stopped => "starts with the next prompt",
                 ServerState::Starting => "starting",
                 ServerState::Connected => "connected",
-                ServerState::NeedsAuth => "you have to sign in",
+                ServerState::NeedsAuth => "you have to sign in: `/mcp login` with its name",
                 ServerState::Failed => "failed",
             };
             let (name, kind, target, source) = (&server.name, server.kind, &server.target, &server.source);

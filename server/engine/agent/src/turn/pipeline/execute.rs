@@ -212,10 +212,21 @@ impl Pipeline<'_> {
                 }
             },
             ask = asked.recv() => {
-                if let Some((draft, answer)) = ask {
-                    let reply = ask_while_running(self.turn, &self.call.id, &self.call.item, draft, self.cancel);
-                    // The caller may have given up meanwhile.
-                    drop(answer.send(reply.await));
+                if let Some((draft, mut answer)) = ask {
+                    // The caller may need no answer any more; the question is taken back then.
+                    let taken_back = self.cancel.child_token();
+                    let reply =
+                        ask_while_running(self.turn, &self.call.id, &self.call.item, draft, &taken_back);
+                    let mut reply = pin!(reply);
+                    let reply = tokio::select! {
+                        biased;
+                        reply = &mut reply => reply,
+                        () = answer.closed() => {
+                            taken_back.cancel();
+                            reply.await
+                        }
+                    };
+                    drop(answer.send(reply));
                 }
                 continue;
             }

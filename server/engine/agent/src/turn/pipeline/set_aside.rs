@@ -69,6 +69,7 @@ impl Pipeline<'_> {
             plan: None,
             candidates: Vec::new(),
             until: None,
+            page: None,
         };
         let call = self.call;
         let reply = ask_while_running(self.turn, &call.id, &call.item, draft, self.cancel).await;
