@@ -52,7 +52,7 @@ pub(crate) fn run() {
     let workspace = root.join("ws");
     lay_out(workspace.as_path());
     let Ok(SandboxKind::Bubblewrap { program }) = detect().best() else {
-        println!("commands: not measured, because bubblewrap does not work here");
+        heading("`true` as the Bash tool runs it: not measured, because bubblewrap does not work here");
         return;
     };
     let runtime = Runtime::new().expect("a runtime");

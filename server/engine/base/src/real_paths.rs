@@ -24,7 +24,6 @@ impl RealPaths {
     /// # Errors
     /// As [`real_path`].
     #[cfg(target_os = "linux")]
-    #[expect(clippy::disallowed_methods, reason = "it reads links as `real_path` does")]
     pub fn real(&mut self, path: &Path) -> io::Result<PathBuf> {
         // A folder above is known by its name alone where no name goes up again.
         let goes_up = path.components().any(|part| part == std::path::Component::ParentDir);
