@@ -62,7 +62,8 @@ impl Zed {
     fn key(&mut self) -> String {
         self.answers += 1;
         let key = char::from(b'a' + u8::try_from(self.keys.len() % 26).unwrap());
-        let typed: String = (self.types && self.answers % 3 == 0).then_some(key).into_iter().collect();
+        let typed: String =
+            (self.types && self.answers.is_multiple_of(3)).then_some(key).into_iter().collect();
         self.keys.push_str(&typed);
         typed
     }

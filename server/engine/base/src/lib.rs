@@ -37,7 +37,7 @@ pub mod powershell;
 pub mod private;
 pub mod proposed;
 pub mod question;
-pub mod real_paths;
+pub mod real_folders;
 pub mod regular;
 pub mod reminder;
 pub mod scratch;

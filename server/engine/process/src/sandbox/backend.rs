@@ -32,7 +32,7 @@ use crate::outcome::{CapturedOutput, Exit};
 use crate::pipes::Sender;
 use crate::programs;
 use kode_base::paths::{AbsPath, real_path};
-use kode_base::real_paths::RealPaths;
+use kode_base::real_folders::RealFolders;
 use kode_base::scratch::Scratch;
 use kode_base::{blocking, private};
 use kode_net::client::SystemLookup;
@@ -324,7 +324,7 @@ impl Sandbox {
     }
 
     fn guard(&self, policy: &SandboxPolicy) -> io::Result<Arc<FileGuard>> {
-        let mut real = RealPaths::default();
+        let mut real = RealFolders::default();
         let roots = policy.writable.iter().map(|root| real.real(root.as_path()));
         let mut roots = roots.collect::<io::Result<Vec<_>>>()?;
         roots.sort();

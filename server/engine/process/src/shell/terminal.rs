@@ -22,13 +22,13 @@ use kode_base::paths::AbsPath;
 
 /// The most bytes of output that a terminal is asked to keep.
 const MAX_OUTPUT: u64 = 1 << 20;
-/// The time between two looks at a terminal whose text has changed.
+/// The time between two requests for the text of a terminal that has changed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
-/// The time between two looks at a terminal that is quiet, or holds much text: each look carries all of it.
+/// The time between two requests where a terminal is quiet or holds much text: each answer has all of it.
 const MAX_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// The bytes of text that are much.
 const LONG_TEXT: usize = 64 << 10;
-/// The line that stands for output which the terminal has dropped before it was seen.
+/// The line in place of output that the terminal has dropped before it was read.
 const LOST: &str = "[... output is missing here: the terminal keeps the last 1048576 bytes ...]\n";
 /// How long a command that was killed may take to end.
 const KILL_GRACE: Duration = Duration::from_secs(2);
@@ -150,7 +150,7 @@ pub(super) async fn run(
     };
     let terminal = terminal?;
     watch.started();
-    // Nothing is written yet: clients show the terminal from now on.
+    // Clients show the terminal from now on, before its command has written anything.
     watch.output("");
     let mut text = TerminalText { taken: String::new(), capture, watch };
     let exit = match text.take_in_until_end(&*terminal, limit, cancel).await? {
@@ -167,7 +167,7 @@ pub(super) async fn run(
     Ok((exit, capture.finish(|rest| watch.output(rest))))
 }
 
-/// The text of a terminal, taken in line by line: what a terminal draws over is mostly the line that is being written.
+/// The text of a terminal, read line by line: terminals mostly draw over the last line, so that one is read at the end.
 struct TerminalText<'a, W> {
     /// The part of the terminal's text that was taken in.
     taken: String,
@@ -215,8 +215,7 @@ impl<W: RunObserver> TerminalText<'_, W> {
         }
     }
 
-    /// Takes in what is new of a text; with the line that is being written where it is the last text. Answers whether there is
-    /// something new.
+    /// Takes in the new part of a text, without its last line unless this is the last text. Answers whether there is a new part.
     fn take_in(&mut self, output: &TerminalOutput, is_last: bool) -> bool {
         // The line ends of a terminal have a carriage return each.
         let mut now = output.text.replace("\r\n", "\n");

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use crate::sandbox::SandboxPolicy;
 use crate::sandbox::guard::{GuardScope, GuardSurvey, GuardedPath};
-use kode_base::real_paths::RealPaths;
+use kode_base::real_folders::RealFolders;
 
 /// Folders of the system that can never be made writable; on no system does one of another system mean anything else.
 const NEVER_WRITABLE: [&str; 13] = [
@@ -47,7 +47,7 @@ pub(crate) trait PathLookup {
 
 /// The disk of this machine. Policies list some hundred paths in the same few folders.
 #[derive(Default)]
-struct OwnDisk(RefCell<RealPaths>);
+struct OwnDisk(RefCell<RealFolders>);
 
 impl PathLookup for OwnDisk {
     fn real(&self, path: &Path) -> io::Result<PathBuf> {

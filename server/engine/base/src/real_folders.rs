@@ -1,7 +1,7 @@
 //! Many paths with their links followed, each folder above them once.
 //!
-//! Rule: the results are those of [`real_path`]. What is known of a folder is used for as long as the table lives, so that a table
-//! is made for one list of paths and dropped with it.
+//! Rule: the results are those of [`real_path`]. A folder is followed once in the life of a table, so that a caller makes a table for
+//! one list of paths and drops it with the list.
 
 #[cfg(target_os = "linux")]
 use std::collections::HashMap;
@@ -12,13 +12,13 @@ use crate::paths::real_path;
 
 /// The folders above a list of paths, with all links followed.
 #[derive(Debug, Default)]
-pub struct RealPaths {
+pub struct RealFolders {
     /// The folders, by the paths that lead to them.
     #[cfg(target_os = "linux")]
     folders: HashMap<PathBuf, Result<PathBuf, io::ErrorKind>>,
 }
 
-impl RealPaths {
+impl RealFolders {
     /// An absolute path with all links followed.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ mod tests {
         symlink("../a/b/file", root.join("a/to-file")).unwrap();
         symlink("nowhere", root.join("a/broken")).unwrap();
         symlink("round", root.join("round")).unwrap();
-        let mut paths = RealPaths::default();
+        let mut paths = RealFolders::default();
         for name in [
             "a",
             "a/b/c",
