@@ -11,6 +11,7 @@ use crate::edits::command::CommandBaseline;
 use crate::edits::feed::CommandGuard;
 use kode_base::ids::ChangeId;
 use kode_base::paths::Target;
+use kode_text::edit::change::{AppliedFile, FileRemoval};
 use kode_text::edit::ledger::ChangeOrigin;
 use kode_text::workspace::shadow::Scan;
 
@@ -102,6 +103,25 @@ impl Edits {
         self.compare(&mut state, None).await;
         pause.scan = state.found.take();
         pause
+    }
+
+    /// The files that a change has written on the disk: neither those that had its text by then, which a guest may have written
+    /// itself, nor documents that no editor has saved since.
+    pub(crate) async fn written(&self, applied: &[AppliedFile], removals: &[FileRemoval]) -> Vec<Target> {
+        let mut written: Vec<Target> = removals.iter().map(|removal| removal.target.clone()).collect();
+        for file in applied {
+            let is_written = match &file.shown {
+                None => file.created || !file.edits.is_empty(),
+                Some(_) => {
+                    let saved = self.workspace.saved_text(&file.target).await;
+                    saved.is_some_and(|saved| *saved == *file.new_text)
+                }
+            };
+            if is_written {
+                written.push(file.target.clone());
+            }
+        }
+        written
     }
 
     /// Watches guests again, after others have changed these files; `None` where they may have changed any. Other files that have

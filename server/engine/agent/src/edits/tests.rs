@@ -66,17 +66,22 @@ impl EditBench {
         self.rig.workspace().resolve(name).unwrap()
     }
 
-    /// The agent makes edits of the text as it is now.
-    pub(crate) async fn agent(&self, name: &str, edits: Vec<TextEdit>) -> Result<(), ApplyError> {
+    /// A change of the agent's that makes these edits of the text as it is now.
+    pub(crate) async fn plans(&self, name: &str, edits: Vec<TextEdit>) -> ChangeSet {
         let base = self.session.services().environment.workspace.text(&self.target(name)).await.ok();
         let file = FileChange { target: self.target(name), base, edits };
-        let set = ChangeSet {
+        ChangeSet {
             label: "Kode".into(),
             summary: String::new(),
             files: vec![file],
             removals: Vec::new(),
             author: Author::Agent,
-        };
+        }
+    }
+
+    /// The agent makes edits of the text as it is now.
+    pub(crate) async fn agent(&self, name: &str, edits: Vec<TextEdit>) -> Result<(), ApplyError> {
+        let set = self.plans(name, edits).await;
         let change = ChangeOrigin {
             id: ChangeId::generate(),
             turn: self.turn.clone(),

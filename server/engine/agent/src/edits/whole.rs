@@ -353,3 +353,36 @@ async fn a_guest_that_writes_while_others_do_is_named_for_all_files_but_theirs()
         assert_eq!(bench.review(name), [], "{name}");
     }
 }
+
+#[tokio::test]
+async fn a_guest_that_writes_the_same_as_a_call_and_is_faster_is_named_for_it() {
+    let mut bench = EditBench::new();
+    bench.rig.open("shown.txt", "one\n");
+    for name in ["own.txt", "guest.txt", "shown.txt"] {
+        bench.rig.write(name, "one\n");
+    }
+    bench.types("shown.txt", "one", "zero\none");
+    bench.asks("go");
+    let (edits, change) = (Arc::clone(bench.session.edits()), bench.change());
+    edits.guest_begins(change.clone()).await;
+    let mut sets = Vec::new();
+    for (name, at) in [("own.txt", 0), ("guest.txt", 0), ("shown.txt", 5)] {
+        sets.push(bench.plans(name, vec![edit(at..at + 3, "two")]).await);
+    }
+    let pause = edits.pause_guests().await;
+    // The call is planned by now. It changes the document that is open, and the guest its file.
+    for name in ["guest.txt", "shown.txt"] {
+        bench.rig.write(name, "two\n");
+    }
+    let mut own = Vec::new();
+    for set in sets {
+        let applied = edits.apply_change(set, &bench.change(), &[], &CancellationToken::new()).await.unwrap();
+        own.extend(edits.written(&applied, &[]).await);
+    }
+    assert_eq!(own, [bench.target("own.txt")]);
+    edits.resume_guests(pause, Some(&own)).await;
+    let by_guest = [bench.target("guest.txt"), bench.target("shown.txt")];
+    assert_eq!(edits.guest_ends(&change.id).await, by_guest);
+    assert_eq!(bench.review("guest.txt"), [(Applied, "one\n".into(), "two\n".into())]);
+    assert_eq!(bench.review("own.txt").len(), 1);
+}

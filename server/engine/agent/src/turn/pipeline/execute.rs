@@ -126,12 +126,12 @@ impl Pipeline<'_> {
             ToolKind::ReadOnly => None,
             ToolKind::Write | ToolKind::Execute => Some(self.services().edits.pause_guests().await),
         };
-        let changed = match &action {
+        let mut own = match &action {
             CallAction::Change(change) => Some(changed_by(change)),
             _ => None,
         };
         let result = match action {
-            CallAction::Change(change) => self.apply(change, names, &context.resolved).await,
+            CallAction::Change(change) => self.apply(change, names, &context.resolved, &mut own).await,
             CallAction::Run(work) if kind == ToolKind::Execute => {
                 let _until_its_changes_are_entered = self.services().edits.command_runs();
                 let scan = self.services().edits.before_command().await;
@@ -154,18 +154,20 @@ impl Pipeline<'_> {
         if let Some(pause) = pause {
             // A change in conflict is not made: the guest was faster.
             let is_conflict = result.as_ref().is_err_and(|error| error.kind == ToolErrorKind::Conflict);
-            let own = if is_conflict { Some(&[][..]) } else { changed.as_deref() };
+            let own = if is_conflict { Some(&[][..]) } else { own.as_deref() };
             self.services().edits.resume_guests(pause, own).await;
         }
         result
     }
 
-    /// Applies a change set, and reports it with the diagnostics that it added and removed.
+    /// Applies a change set, and reports it with the diagnostics that it added and removed. `own` gets the files that it has
+    /// written.
     async fn apply(
         &self,
         change: ChangeSet,
         names: &[HunkId],
         judged: &ResolvedPaths,
+        own: &mut Option<Vec<Target>>,
     ) -> Result<ToolOutput, ToolError> {
         let (summary, removals) = (change.summary.clone(), change.removals.clone());
         let workspace = self.conversation().workspace();
@@ -177,6 +179,7 @@ impl Pipeline<'_> {
         // The changes are on disk before the model gets the result, also where only some files were changed.
         self.services().core.sync().await;
         let applied = applied?;
+        *own = Some(edits.written(&applied, &removals).await);
         let mut output = report(&summary, &applied, &removals, workspace);
         let difference = before.compare((&applied, &change_of), (edits, workspace), self.cancel).await;
         output.model_text.push_str(&difference);
