@@ -10,7 +10,7 @@ pub(crate) mod committed;
 pub(crate) mod difference;
 mod feed;
 mod follow;
-mod guest;
+pub(crate) mod guest;
 #[cfg(test)]
 mod histories;
 mod hunk_lines;

@@ -48,6 +48,13 @@ pub(crate) struct GuestPause {
     scan: Option<Scan>,
 }
 
+impl GuestPause {
+    /// Whether it matters which files others change meanwhile.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.scan.is_some()
+    }
+}
+
 impl Drop for GuestPause {
     fn drop(&mut self) {
         self.pauses.fetch_sub(1, Ordering::AcqRel);

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use super::Pipeline;
 use super::diagnose::DiagnosticsBefore;
 use super::refusal::cancelled;
+use crate::edits::guest::GuestPause;
 use crate::turn::agent_slots::known_agents;
 use crate::turn::extension::{UseOutcome, call_extension};
 use crate::turn::questions::ask_while_running;
@@ -131,7 +132,10 @@ impl Pipeline<'_> {
             _ => None,
         };
         let result = match action {
-            CallAction::Change(change) => self.apply(change, names, &context.resolved, &mut own).await,
+            CallAction::Change(change) => {
+                let own = own.as_mut().filter(|_| pause.as_ref().is_some_and(GuestPause::is_watched));
+                self.apply(change, names, &context.resolved, own).await
+            }
             CallAction::Run(work) if kind == ToolKind::Execute => {
                 let _until_its_changes_are_entered = self.services().edits.command_runs();
                 let scan = self.services().edits.before_command().await;
@@ -161,13 +165,13 @@ impl Pipeline<'_> {
     }
 
     /// Applies a change set, and reports it with the diagnostics that it added and removed. `own` gets the files that it has
-    /// written.
+    /// written, where that matters.
     async fn apply(
         &self,
         change: ChangeSet,
         names: &[HunkId],
         judged: &ResolvedPaths,
-        own: &mut Option<Vec<Target>>,
+        own: Option<&mut Vec<Target>>,
     ) -> Result<ToolOutput, ToolError> {
         let (summary, removals) = (change.summary.clone(), change.removals.clone());
         let workspace = self.conversation().workspace();
@@ -179,7 +183,9 @@ impl Pipeline<'_> {
         // The changes are on disk before the model gets the result, also where only some files were changed.
         self.services().core.sync().await;
         let applied = applied?;
-        *own = Some(edits.written(&applied, &removals).await);
+        if let Some(own) = own {
+            *own = edits.written(&applied, &removals).await;
+        }
         let mut output = report(&summary, &applied, &removals, workspace);
         let difference = before.compare((&applied, &change_of), (edits, workspace), self.cancel).await;
         output.model_text.push_str(&difference);
