@@ -21,7 +21,8 @@ use kode_engine::base::task;
 use kode_engine::config::settings::SettingsPolicies;
 use kode_engine::process::outcome::Exit;
 use kode_engine::process::shell::terminal::{
-    ClientTerminal, ClientTerminals, TerminalCommand, TerminalError, TerminalOutput, TerminalProvider,
+    ClientTerminal, ClientTerminals, MAX_OUTPUT, TerminalCommand, TerminalError, TerminalOutput,
+    TerminalProvider,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -156,12 +157,18 @@ impl ClientTerminals for AcpSessionTerminals {
             .args(command.arguments)
             .env(variables.map(|(name, value)| EnvVariable::new(name, value)).collect::<Vec<_>>())
             .cwd(std::path::PathBuf::from(command.directory))
-            .output_byte_limit(command.max_output);
-        let created: CreateTerminalResponse =
-            self.peer.request("terminal/create", request, None).await.map_err(|error| reason(&error))?;
-        let id = created.terminal_id;
-        lock(&self.table.0).insert(command.call, id.clone());
-        Ok(Box::new(AcpTerminal { peer: Arc::clone(&self.peer), session: self.session.clone(), id }))
+            .output_byte_limit(MAX_OUTPUT);
+        let (peer, session) = (Arc::clone(&self.peer), self.session.clone());
+        // In a task of its own: where the caller has given up by the time of the answer, the terminal is released at once.
+        let creating = task::spawn(async move {
+            let created: CreateTerminalResponse = peer.request("terminal/create", request, None).await?;
+            Ok(AcpTerminal { peer, session, id: created.terminal_id })
+        });
+        let created: Result<AcpTerminal, PeerCallError> =
+            creating.await.map_err(|error| TerminalError(error.to_string()))?;
+        let terminal = created.map_err(|error| reason(&error))?;
+        lock(&self.table.0).insert(command.call, terminal.id.clone());
+        Ok(Box::new(terminal))
     }
 }
 

@@ -210,6 +210,30 @@ fn a_cancel_ends_the_command_in_its_terminal() {
 }
 
 #[test]
+fn a_terminal_that_comes_after_the_cancel_is_released() {
+    let project = Project::new(&running("echo begun; exec sleep 1000"));
+    let (client, session, terminals) = opened(&project, &in_terminals(), true);
+    client.on_request("terminal/create", |_, _| Reply::Silence);
+    let id = client.send_prompt(&session, "run");
+    let request = client.wait_request("terminal/create", 0);
+    client.notify("session/cancel", json!({ "sessionId": session }));
+    assert_eq!(client.await_answer(id).unwrap()["stopReason"], "cancelled");
+    client.answer(&request, terminals.create(&request["params"]));
+    let _ = client.wait_request("terminal/release", 0);
+    assert!(terminals.all().is_empty());
+}
+
+#[test]
+fn an_excluded_command_runs_in_a_terminal_while_others_are_sandboxed() {
+    let project = Project::new(&running("printf excluded"));
+    let sandbox = json!({ "excludedCommands": ["printf:*"], "clientTerminal": true });
+    let (client, session, _) = opened(&project, &sandbox, true);
+    client.run(&session, "run");
+    assert_eq!(first_result(&project), ("excluded".to_owned(), false));
+    assert_eq!(count(&client, "terminal/create"), 1);
+}
+
+#[test]
 fn a_client_that_refuses_a_terminal_is_named_to_the_model() {
     let project = Project::new(&running("echo from here"));
     let (client, session, _) = opened(&project, &in_terminals(), true);

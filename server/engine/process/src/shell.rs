@@ -1,6 +1,6 @@
 //! Processes: the only place that spawns one.
 //!
-//! Rule: a command runs in a process group of its own with no standard input, its output is bounded, and when it
+//! Rule: a command runs in a process group of its own, or in a terminal of the client where the user wants that, with no standard input, its output is bounded, and when it
 //! ends, is cancelled or takes too long the whole group is gone before the result is given. It runs in the folder and in
 //! the sandbox it was judged for; from one to the next the folder is carried over, the environment is not.
 
@@ -137,10 +137,10 @@ struct Execution<'a> {
     report: Option<&'a Path>,
     sandbox: Option<Arc<Sandbox>>,
     limit: Option<TimeLimit>,
-    /// The call whose output is kept.
+    /// The call that it is of, if it is of one.
     call: Option<&'a CallId>,
-    /// The call that a terminal of the client may run it for.
-    attended_by: Option<&'a CallId>,
+    /// Whether its output is kept for the call here. If not, the observer keeps it.
+    keeps_output: bool,
 }
 
 /// The observer of a foreground command.
@@ -328,7 +328,7 @@ impl Shell {
             sandbox,
             limit: Some(TimeLimit::fixed(spec.timeout)),
             call: spec.call.as_ref(),
-            attended_by: spec.call.as_ref(),
+            keeps_output: true,
         };
         let outcome = self.execute(execution, &mut OutputListener(on_output), cancel).await?;
         Ok(self.followed(outcome, report.as_deref()).await)
@@ -349,11 +349,13 @@ impl Shell {
     ) -> Result<ForegroundEnd, ShellError> {
         let directory = self.present(&spec.directory)?;
         let CommandSpec { command, shell: language, timeout, sandbox, call, .. } = spec;
-        let attended_by = call.clone();
         // The file has to be there as long as the command runs, wherever that is.
         let report = directory_report(sandbox.as_deref()).map(Arc::new);
-        let call = call.unwrap_or_else(CallId::generate);
-        let named = ForegroundSpec { call, title, budget: self.budget() };
+        let named = ForegroundSpec {
+            call: call.clone().unwrap_or_else(CallId::generate),
+            title,
+            budget: self.budget(),
+        };
         let (shell, held) = (Arc::clone(self), report.clone());
         let execute = move |mut watch, stop: CancellationToken, lifted| async move {
             let execution = Execution {
@@ -363,9 +365,8 @@ impl Shell {
                 report: held.as_ref().map(|report| &***report),
                 sandbox,
                 limit: Some(TimeLimit { after: timeout, lifted }),
-                // The observer keeps its output.
-                call: None,
-                attended_by: attended_by.as_ref(),
+                call: call.as_ref(),
+                keeps_output: false,
             };
             shell.execute(execution, &mut watch, &stop).await
         };
@@ -409,9 +410,9 @@ impl Shell {
                     report: None,
                     sandbox,
                     limit: None,
-                    // The observer keeps its output, from the beginning.
-                    call: None,
-                    attended_by: spec.call.as_ref(),
+                    call: spec.call.as_ref(),
+                    // The observer keeps it from the beginning.
+                    keeps_output: false,
                 };
                 shell.execute(execution, &mut watch, &cancel).await
             })
@@ -458,7 +459,7 @@ impl Shell {
         watch: &mut impl RunObserver,
         cancel: &CancellationToken,
     ) -> Result<CommandOutcome, ShellError> {
-        let Execution { command, shell: language, directory, report, sandbox, limit, call, attended_by } =
+        let Execution { command, shell: language, directory, report, sandbox, limit, call, keeps_output } =
             execution;
         let started = Instant::now();
         let mut variables: BTreeMap<String, String> = self.variables.lock().iter().cloned().collect();
@@ -482,9 +483,10 @@ impl Shell {
                 CommandShell::PowerShell => powershell::arguments(),
             };
             let mut prepared = prepare(&shell, &arguments, &directory, &self.secrets.all());
-            let spill = call.zip(self.tasks.outputs()).map(|(call, outputs)| outputs.spill(call));
+            let kept = call.filter(|_| keeps_output).zip(self.tasks.outputs());
+            let spill = kept.map(|(call, outputs)| outputs.spill(call));
             let keep = Capture::new(self.budget(), spill);
-            if let (None, Some(call), Some(terminals)) = (&sandbox, attended_by, &self.terminals)
+            if let (None, Some(call), Some(terminals)) = (&sandbox, call, &self.terminals)
                 && terminals.are_chosen().await
             {
                 prepared.envs(&variables);

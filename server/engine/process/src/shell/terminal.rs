@@ -20,8 +20,8 @@ use crate::outcome::{CapturedOutput, Exit};
 use kode_base::ids::{CallId, SessionId};
 use kode_base::paths::AbsPath;
 
-/// The most bytes of output that a terminal is asked to keep.
-const MAX_OUTPUT: u64 = 1 << 20;
+/// The most bytes of output that a terminal is asked to keep: its end.
+pub const MAX_OUTPUT: u64 = 1 << 20;
 /// The time between two requests for the text of a terminal that has changed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// The time between two requests where a terminal is quiet or holds much text: each answer has all of it.
@@ -29,7 +29,7 @@ const MAX_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// The bytes of text that are much.
 const LONG_TEXT: usize = 64 << 10;
 /// The line in place of output that the terminal has dropped before it was read.
-const LOST: &str = "[... output is missing here: the terminal keeps the last 1048576 bytes ...]\n";
+const LOST: &str = "[... output is missing here: the terminal has dropped it ...]\n";
 /// How long a command that was killed may take to end.
 const KILL_GRACE: Duration = Duration::from_secs(2);
 /// The end of a text by which it is found again in a later one, in bytes.
@@ -89,8 +89,6 @@ pub struct TerminalCommand {
     pub variables: BTreeMap<String, String>,
     /// The folder it runs in.
     pub directory: AbsPath,
-    /// The most bytes of output that are kept: its end.
-    pub max_output: u64,
 }
 
 /// The text of a terminal.
@@ -128,7 +126,6 @@ impl TerminalCommand {
             arguments: prepared.get_args().map(text).collect(),
             variables: withheld.chain(changed.map(|(name, value)| (text(name), text(value)))).collect(),
             directory: directory.clone(),
-            max_output: MAX_OUTPUT,
         }
     }
 }
@@ -156,13 +153,18 @@ pub(super) async fn run(
     let exit = match text.take_in_until_end(&*terminal, limit, cancel).await? {
         Ok(exit) => exit,
         Err(stopped) => {
-            terminal.kill().await?;
-            // The text is asked for below, whether or not the client has noticed the end.
+            // It may have ended by itself; what is left of it ends with the release.
+            if let Err(error) = terminal.kill().await {
+                tracing::info!(%error, "the client did not end a command in its terminal");
+            }
             let _ = timeout(KILL_GRACE, terminal.ended()).await;
             stopped
         }
     };
-    text.take_in(&terminal.output().await?, true);
+    match terminal.output().await {
+        Ok(output) => drop(text.take_in(&output, true)),
+        Err(error) => text.push(&format!("[... the rest of the output could not be read: {error} ...]\n")),
+    }
     let TerminalText { capture, watch, .. } = text;
     Ok((exit, capture.finish(|rest| watch.output(rest))))
 }
@@ -226,10 +228,14 @@ impl<W: RunObserver> TerminalText<'_, W> {
         if news.is_empty() {
             return false;
         }
-        let text = self.capture.push(news.as_bytes());
-        self.watch.output(&text);
+        self.push(&news);
         self.taken = now;
         true
+    }
+
+    fn push(&mut self, text: &str) {
+        let text = self.capture.push(text.as_bytes());
+        self.watch.output(&text);
     }
 }
 

@@ -24,6 +24,8 @@ struct PlayedClient {
     is_chosen: bool,
     texts: Vec<TerminalOutput>,
     exit: Option<Exit>,
+    /// Whether it refuses to end commands.
+    is_stubborn: bool,
     calls: Arc<Mutex<Vec<String>>>,
     commands: Mutex<Vec<TerminalCommand>>,
 }
@@ -31,6 +33,7 @@ struct PlayedClient {
 struct PlayedTerminal {
     texts: Mutex<Vec<TerminalOutput>>,
     exit: Option<Exit>,
+    is_stubborn: bool,
     killed: Notify,
     calls: Arc<Mutex<Vec<String>>>,
 }
@@ -47,8 +50,8 @@ impl ClientTerminals for PlayedClient {
             return Err(TerminalError("no terminal is free".to_owned()));
         }
         let texts = Mutex::new(self.texts.iter().rev().cloned().collect());
-        let calls = Arc::clone(&self.calls);
-        Ok(Box::new(PlayedTerminal { texts, exit: self.exit, killed: Notify::new(), calls }))
+        let (calls, is_stubborn) = (Arc::clone(&self.calls), self.is_stubborn);
+        Ok(Box::new(PlayedTerminal { texts, exit: self.exit, is_stubborn, killed: Notify::new(), calls }))
     }
 }
 
@@ -69,6 +72,9 @@ impl ClientTerminal for PlayedTerminal {
 
     async fn kill(&self) -> Result<(), TerminalError> {
         self.calls.lock().push("kill".to_owned());
+        if self.is_stubborn {
+            return Err(TerminalError("there is no such terminal".to_owned()));
+        }
         self.killed.notify_one();
         Ok(())
     }
@@ -136,6 +142,16 @@ async fn a_command_that_takes_too_long_is_killed_in_its_terminal_and_keeps_its_t
     let outcome = run(&client, spec(60)).await.unwrap();
     assert_eq!((outcome.exit, outcome.output.text.as_str()), (Exit::TimedOut, "begun\nhalf"));
     assert_eq!(before.elapsed().as_secs(), 60);
+    assert_eq!(*client.calls.lock(), ["kill", "release"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_its_client_does_not_end_is_stopped_all_the_same() {
+    let texts = vec![shown("begun\n")];
+    let client =
+        Arc::new(PlayedClient { is_chosen: true, texts, is_stubborn: true, ..PlayedClient::default() });
+    let outcome = run(&client, spec(60)).await.unwrap();
+    assert_eq!((outcome.exit, outcome.output.text.as_str()), (Exit::TimedOut, "begun\n"));
     assert_eq!(*client.calls.lock(), ["kill", "release"]);
 }
 
