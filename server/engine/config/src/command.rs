@@ -15,8 +15,12 @@ use kode_base::ids::SessionId;
 
 pub use table::BUILT_INS;
 
-/// The first word of `/mcp` when it signs in to a server.
-pub const MCP_LOGIN: &str = "login";
+/// The server that the arguments of `/mcp` sign in to, empty if they name none; `None` where they ask for something else.
+#[must_use]
+pub fn mcp_login(arguments: &str) -> Option<&str> {
+    let (word, server) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
+    (word == "login").then(|| server.trim())
+}
 
 /// A built-in command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +122,7 @@ impl BuiltInCommand {
                 | BuiltInId::Trust => arguments.is_empty(),
                 BuiltInId::Goal => goal::is_at_once(arguments),
                 // A sign-in has a turn of its own, which can be cancelled.
-                BuiltInId::Mcp => !arguments.starts_with(MCP_LOGIN),
+                BuiltInId::Mcp => mcp_login(arguments).is_none(),
                 // They take the conversation as it is, without a turn that has just begun.
                 BuiltInId::Rewind | BuiltInId::Fork => true,
                 _ => false,
@@ -240,6 +244,19 @@ mod tests {
         ] {
             let read = TypedCommand::read(prompt).map(|typed| (typed.name, typed.arguments));
             assert_eq!(read, expected, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn a_sign_in_is_a_word_of_its_own() {
+        for (arguments, expected) in [
+            ("login", Some("")),
+            ("login  hub ", Some("hub")),
+            ("logins", None),
+            ("tools login", None),
+            ("", None),
+        ] {
+            assert_eq!(mcp_login(arguments), expected, "{arguments:?}");
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{CommandContext, unknown};
 use crate::hooks::{HookList, HookOwnerKind};
 use kode_base::todo;
-use kode_config::command::{BUILT_INS, BuiltInCommand, CommandEffect, CommandReport, MCP_LOGIN};
+use kode_config::command::{BUILT_INS, BuiltInCommand, CommandEffect, CommandReport, mcp_login};
 use kode_config::extension::ExtensionKind;
 use kode_config::memory::InstructionFate;
 use kode_config::settings::declared::Approval;
@@ -382,8 +382,8 @@ impl CommandContext<'_> {
 
     pub(super) async fn mcp(&self) -> CommandReport {
         let servers = self.session.servers();
-        if let Some(server) = self.arguments.strip_prefix(MCP_LOGIN) {
-            return self.login(server.trim()).await;
+        if let Some(server) = mcp_login(self.arguments) {
+            return self.login(server).await;
         }
         if let Some(server) = self.arguments.strip_prefix("tools") {
             let server = Some(server.trim()).filter(|server| !server.is_empty());
