@@ -162,6 +162,14 @@ pub struct QuestionOption {
     pub description: String,
 }
 
+impl QuestionOption {
+    /// An option with its meaning, which may be empty.
+    #[must_use]
+    pub fn new(label: &str, description: &str) -> Self {
+        Self { label: label.to_owned(), description: description.to_owned() }
+    }
+}
+
 /// The user's answer to one [`Inquiry`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -243,13 +251,16 @@ pub struct ReplyMismatch {
 }
 
 impl QuestionDraft {
+    /// These questions, with nothing beside them.
+    #[must_use]
+    pub fn new(kind: QuestionKind, questions: Vec<Inquiry>) -> Self {
+        Self { kind, questions, plan: None, candidates: Vec::new(), until: None, page: None }
+    }
+
     /// Asks whether a plan is to be carried out.
     #[must_use]
     pub fn plan(plan: String) -> Self {
-        let option = |label: &str, description: &str| QuestionOption {
-            label: label.into(),
-            description: description.into(),
-        };
+        let option = QuestionOption::new;
         let options = vec![
             option(
                 PLAN_REJECT,
@@ -263,36 +274,19 @@ impl QuestionDraft {
         ];
         let question = "Shall the agent carry out this plan?".to_owned();
         let inquiry = Inquiry { question, header: "Plan".to_owned(), options, multi_select: false };
-        Self {
-            kind: QuestionKind::Plan,
-            questions: vec![inquiry],
-            plan: Some(plan),
-            candidates: vec![],
-            until: None,
-            page: None,
-        }
+        Self { plan: Some(plan), ..Self::new(QuestionKind::Plan, vec![inquiry]) }
     }
 
     /// Asks whether a turn continues; `question` says what it has come to.
     #[must_use]
     pub fn turn_limit(question: String) -> Self {
-        let option = |label: &str, description: &str| QuestionOption {
-            label: label.into(),
-            description: description.into(),
-        };
+        let option = QuestionOption::new;
         let options = vec![
             option(LIMIT_STOP, "The turn ends; finished work is kept."),
             option(LIMIT_GO_ON, "The conversation is compacted and the agent continues."),
         ];
         let inquiry = Inquiry { question, header: "Turn limit".to_owned(), options, multi_select: false };
-        Self {
-            kind: QuestionKind::TurnLimit,
-            questions: vec![inquiry],
-            plan: None,
-            candidates: vec![],
-            until: None,
-            page: None,
-        }
+        Self::new(QuestionKind::TurnLimit, vec![inquiry])
     }
 
     /// Asks which of two answers counts.
@@ -306,49 +300,27 @@ impl QuestionDraft {
         let options = CANDIDATES.into_iter().zip(&candidates).map(option).collect();
         let question = "Which answer do you want to keep? The other is discarded.".to_owned();
         let inquiry = Inquiry { question, header: "Answers".to_owned(), options, multi_select: false };
-        Self {
-            kind: QuestionKind::Candidates,
-            questions: vec![inquiry],
-            plan: None,
-            candidates: candidates.into(),
-            until: None,
-            page: None,
-        }
+        Self { candidates: candidates.into(), ..Self::new(QuestionKind::Candidates, vec![inquiry]) }
     }
 
     /// Says that a turn rests until a limit is reset; `question` names the provider and the time.
     #[must_use]
     pub fn rest(question: String, until: Timestamp) -> Self {
-        let option = |label: &str, description: &str| QuestionOption {
-            label: label.into(),
-            description: description.into(),
-        };
+        let option = QuestionOption::new;
         let options = vec![
             option(REST_STOP, "The turn ends; finished work is kept."),
             option(REST_RETRY, "The model is asked at once, another one if you have chosen another."),
         ];
         let inquiry = Inquiry { question, header: "Rate limit".to_owned(), options, multi_select: false };
         let kind = QuestionKind::Rest;
-        Self {
-            kind,
-            questions: vec![inquiry],
-            plan: None,
-            candidates: vec![],
-            until: Some(until),
-            page: None,
-        }
+        Self { until: Some(until), ..Self::new(kind, vec![inquiry]) }
     }
-}
 
-impl QuestionDraft {
     /// Asks whether a page is to be opened. `why` says who asks, and `message` is their own text: it is behind
     /// the address, so that it cannot pass for one.
     #[must_use]
     pub fn page(why: &str, message: &str, offer: PageOffer) -> Self {
-        let option = |label: &str, description: &str| QuestionOption {
-            label: label.into(),
-            description: description.into(),
-        };
+        let option = QuestionOption::new;
         let options = vec![
             option(PAGE_REFUSE, ""),
             option(PAGE_OPEN, "In a browser. What you enter there goes to that host."),
@@ -359,14 +331,7 @@ impl QuestionDraft {
             let _ = write!(question, "\nMessage: {}", message.join(" "));
         }
         let inquiry = Inquiry { question, header: "Page".to_owned(), options, multi_select: false };
-        Self {
-            kind: QuestionKind::Choice,
-            questions: vec![inquiry],
-            plan: None,
-            candidates: vec![],
-            until: None,
-            page: Some(offer),
-        }
+        Self { page: Some(offer), ..Self::new(QuestionKind::Choice, vec![inquiry]) }
     }
 
     /// The page that a reply has opened; `None` for anything but a clear yes.
@@ -531,14 +496,7 @@ mod tests {
             id: QuestionId::generate(),
             call: Some(CallId::generate()),
             item: Some(ItemId::generate()),
-            draft: QuestionDraft {
-                kind: QuestionKind::Choice,
-                questions: vec![inquiry],
-                plan: None,
-                candidates: vec![],
-                until: None,
-                page: None,
-            },
+            draft: QuestionDraft::new(QuestionKind::Choice, vec![inquiry]),
             timestamp: Timestamp::now(),
         }
     }

@@ -89,10 +89,7 @@ impl ElicitForm {
 
     /// The form as a question.
     pub(crate) fn draft(&self) -> QuestionDraft {
-        let choice = |label: &str, description: &str| QuestionOption {
-            label: label.into(),
-            description: description.into(),
-        };
+        let choice = QuestionOption::new;
         let mut questions: Vec<_> = self
             .fields
             .iter()
@@ -123,14 +120,7 @@ impl ElicitForm {
             let (question, header) = (self.message.clone(), "MCP".to_owned());
             questions.push(Inquiry { question, header, options, multi_select: false });
         }
-        QuestionDraft {
-            kind: QuestionKind::Choice,
-            questions,
-            plan: None,
-            candidates: Vec::new(),
-            until: None,
-            page: None,
-        }
+        QuestionDraft::new(QuestionKind::Choice, questions)
     }
 
     /// The answer to the server.

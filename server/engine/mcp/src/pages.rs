@@ -81,10 +81,7 @@ pub(crate) fn result(draft: &QuestionDraft, reply: Option<&Reply>) -> ElicitResu
 
 /// Asks whether a call is made again, for servers that report nothing.
 pub(crate) fn finished_draft(server: &str) -> QuestionDraft {
-    let option = |label: &str, description: &str| QuestionOption {
-        label: label.into(),
-        description: description.into(),
-    };
+    let option = QuestionOption::new;
     let options = vec![
         option(FINISHED, "The call is made again."),
         option(GIVE_UP, "The agent continues without the call."),
@@ -93,14 +90,7 @@ pub(crate) fn finished_draft(server: &str) -> QuestionDraft {
         "Have you finished in the browser? The MCP server `{server}` continues by itself if it reports that."
     );
     let inquiry = Inquiry { question, header: "Page".to_owned(), options, multi_select: false };
-    QuestionDraft {
-        kind: QuestionKind::Choice,
-        questions: vec![inquiry],
-        plan: None,
-        candidates: Vec::new(),
-        until: None,
-        page: None,
-    }
+    QuestionDraft::new(QuestionKind::Choice, vec![inquiry])
 }
 
 /// Whether the user says that they have finished.

@@ -85,14 +85,7 @@ impl Tool for AskUserQuestion {
             questions.map(|(at, question)| inquiry(at, question)).collect::<Result<Vec<_>, _>>()?;
         let headers: Vec<_> = questions.iter().map(|inquiry| inquiry.header.as_str()).collect();
         let title = format!("Ask: {}", headers.join(", "));
-        let draft = QuestionDraft {
-            kind: QuestionKind::Choice,
-            questions,
-            plan: None,
-            candidates: vec![],
-            until: None,
-            page: None,
-        };
+        let draft = QuestionDraft::new(QuestionKind::Choice, questions);
         Ok(CallPlan { title, touches: Vec::new(), action: CallAction::Ask(Box::new(draft)) })
     }
 }

@@ -91,14 +91,7 @@ mod tests {
             options: labels.iter().map(option).collect(),
             multi_select,
         };
-        let draft = QuestionDraft {
-            kind: QuestionKind::Choice,
-            questions: vec![inquiry],
-            plan: None,
-            candidates: Vec::new(),
-            until: None,
-            page: None,
-        };
+        let draft = QuestionDraft::new(QuestionKind::Choice, vec![inquiry]);
         Question { id: QuestionId::generate(), call: None, item: None, draft, timestamp: Timestamp::now() }
     }
 

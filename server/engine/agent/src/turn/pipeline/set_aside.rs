@@ -63,14 +63,7 @@ impl Pipeline<'_> {
             _ => vec![files],
         };
         let questions = groups.iter().map(|group| inquiry(group)).collect();
-        let draft = QuestionDraft {
-            kind: QuestionKind::Choice,
-            questions,
-            plan: None,
-            candidates: Vec::new(),
-            until: None,
-            page: None,
-        };
+        let draft = QuestionDraft::new(QuestionKind::Choice, questions);
         let call = self.call;
         let reply = ask_while_running(self.turn, &call.id, &call.item, draft, self.cancel).await;
         let answers = reply.and_then(|reply| reply.answers).unwrap_or_default();
@@ -108,8 +101,8 @@ fn inquiry(files: &[QuarantinedFile]) -> Inquiry {
         [file] => excerpt(file),
         _ => String::new(),
     };
-    let option = |label: &str, description: String| QuestionOption { label: label.to_owned(), description };
-    let options = vec![option(LEAVE, "Nothing obeys it there.".to_owned()), option(KEEP, shown)];
+    let options =
+        vec![QuestionOption::new(LEAVE, "Nothing obeys it there."), QuestionOption::new(KEEP, &shown)];
     Inquiry { question, header: "Set aside".to_owned(), options, multi_select: false }
 }
 
