@@ -3,6 +3,15 @@
 //! Rule: a handler converts, calls, converts. It never waits for the editor, a model or a tool; what takes time is reported
 //! by events.
 
+/// A table of methods with their handlers. The scope of a table has an `answer`, which turns the outcome of any of them into that
+/// of the table.
+macro_rules! method_table {
+    ($($name:literal => $handler:path,)*) => {
+        &[$(($name, |source, params| Box::pin(async move { answer($handler(source, params).await) }))),*]
+    };
+}
+pub(crate) use method_table;
+
 pub mod ask;
 pub mod catalogue;
 pub mod checkpoint;

@@ -17,22 +17,16 @@ use crate::backend::Backend;
 use crate::convert::error::{self, RequestError};
 use crate::handlers::params::Params;
 use crate::handlers::{
-    ask, catalogue, checkpoint, complete, config, context, document, draft, edits, focus, mcp, models,
-    permission, progress, question, queue, session, sessions, task, tools, transfer, turn,
+    ask, catalogue, checkpoint, complete, config, context, document, draft, edits, focus, mcp, method_table,
+    models, permission, progress, question, queue, session, sessions, task, tools, transfer, turn,
 };
 use crate::{runtime, transport};
 
 /// A request of the table. All have this type: the router compiles 3 KB for each type of method.
 type Method = for<'a> fn(&'a Backend, Params) -> BoxFuture<'a, Result<Value, RequestError>>;
 
-macro_rules! methods {
-    ($($name:literal => $handler:path,)*) => {
-        &[$(($name, |backend, params| Box::pin(async move { answer($handler(backend, params).await) }))),*]
-    };
-}
-
 /// The requests beyond those of LSP. The table is flat: one line, one method.
-const METHODS: &[(&str, Method)] = methods! {
+const METHODS: &[(&str, Method)] = method_table! {
     "agent/session/new" => session::new,
     "agent/session/list" => sessions::list,
     "agent/session/rename" => sessions::rename,

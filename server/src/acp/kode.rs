@@ -24,6 +24,7 @@ use super::session::AcpSession;
 use crate::convert::error::RequestError;
 use crate::convert::{self, UriNames};
 use crate::documents::Documents;
+use crate::handlers::method_table;
 use crate::handlers::params::Params;
 use crate::handlers::source::SessionSource;
 use crate::handlers::{checkpoint, context, edits, sessions, transfer};
@@ -37,14 +38,8 @@ const RESOLVED: &str = "_kode/edits/resolved";
 /// A method. All have this type, as those of the language server.
 type KodeMethod = for<'a> fn(&'a KodeSource, Params) -> BoxFuture<'a, Result<Value, KodeFailure>>;
 
-macro_rules! methods {
-    ($($name:literal => $handler:path,)*) => {
-        &[$(($name, |source, params| Box::pin(async move { answer($handler(source, params).await) }))),*]
-    };
-}
-
 /// The methods, in the order in which they are announced.
-const METHODS: &[(&str, KodeMethod)] = methods! {
+const METHODS: &[(&str, KodeMethod)] = method_table! {
     "_kode/checkpoint/list" => checkpoint::list,
     "_kode/checkpoint/restore" => checkpoint::restore,
     "_kode/edits/list" => edits::list,
