@@ -1,7 +1,7 @@
 //! Questions to the user: a form or a page where the client has them, and otherwise a permission request for each question.
 //!
-//! Rule: a question has no time limit, and a page is opened by the client alone, after the user's yes. A plan is always a permission request, each answer of which names the mode that
-//! follows.
+//! Rule: a question has no time limit, and a page is opened by the client alone, after the user's yes. A plan is always a
+//! permission request, each answer of which names the mode that follows.
 
 use std::sync::Arc;
 

@@ -126,15 +126,12 @@ impl ReviewPublisher {
     ) -> bool {
         {
             let paired = &mut front_end.publisher.lock().paired;
-            match files.is_empty() {
-                true => drop(paired.remove(&of)),
-                false
-                    if !paired.contains_key(&of)
-                        && paired.range((of.0, 0)..=(of.0, u64::MAX)).count() >= most =>
-                {
+            paired.remove(&of);
+            if !files.is_empty() {
+                if paired.range((of.0, 0)..=(of.0, u64::MAX)).count() >= most {
                     return false;
                 }
-                false => drop(paired.insert(of, files)),
+                paired.insert(of, files);
             }
         }
         Self::schedule(front_end);

@@ -280,6 +280,12 @@ impl FileReader<'_, '_> {
             }),
             "network" => self.section(property, Self::network),
             "filesystem" => self.section(property, Self::file_system),
+            "profiles" if self.is_of_workspace() => {
+                let message =
+                    "Files in the workspace cannot define sandbox profiles; set this in your user settings.";
+                self.report(ProblemSeverity::Warning, property.value.range(), message.to_owned());
+            }
+            "profiles" => self.section(property, Self::sandbox_profile),
             "remote" | "clientTerminal" if self.is_of_workspace() => {
                 let message =
                     "Files in the workspace cannot say where commands run; set this in your user settings.";
@@ -290,12 +296,6 @@ impl FileReader<'_, '_> {
                     self.settings.values.sandbox.client_terminal.get_or_insert(value);
                 }
             }
-            "profiles" if self.is_of_workspace() => {
-                let message =
-                    "Files in the workspace cannot define sandbox profiles; set this in your user settings.";
-                self.report(ProblemSeverity::Warning, property.value.range(), message.to_owned());
-            }
-            "profiles" => self.section(property, Self::sandbox_profile),
             "remote" if self.settings.values.sandbox.remote.is_none() => {
                 let mut remote = StatedRemote::default();
                 self.section(property, |reader, property| reader.entry_of_remote(property, &mut remote));

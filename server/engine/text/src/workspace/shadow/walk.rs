@@ -123,9 +123,10 @@ pub(super) fn find(roots: &[AbsPath], limit: usize, deadline: Instant, known: Op
     for root in more {
         builder.add(root);
     }
-    let is_small = known.is_some_and(|files| files <= ONE_THREAD);
+    if known.is_some_and(|files| files <= ONE_THREAD) {
+        builder.threads(1);
+    }
     builder
-        .threads(usize::from(is_small))
         .hidden(false)
         .require_git(false)
         .filter_entry(|entry| entry.depth() == 0 || !is_vcs_folder(entry.path()))
