@@ -26,7 +26,7 @@ struct Zed {
     /// Text that is appended to a buffer after this many reads of it.
     typing: Vec<(usize, String)>,
     reads: usize,
-    /// Whether the user types a key after every third answer, the answers, and the keys so far. An edit takes another number of
+    /// Whether the user types a key at the beginning after every third answer, the answers, and the keys so far. An edit takes another number of
     /// answers, so that keys come between any two of them.
     types: bool,
     answers: usize,
@@ -47,14 +47,15 @@ impl Zed {
     fn read(&mut self, path: &str) -> Option<String> {
         self.reads += 1;
         let reads = self.reads;
-        let mut typed: String =
+        let typed: String =
             self.typing.iter().filter(|(after, _)| *after == reads).map(|(_, text)| text.as_str()).collect();
-        typed.push_str(&self.key());
+        let key = self.key();
         let buffer = self.open(path)?;
         buffer.snapshot.clone_from(&buffer.text);
         let shown = buffer.text.clone();
         // Typed after the answer: the agent has not seen it.
         buffer.text.push_str(&typed);
+        buffer.text.insert_str(0, &key);
         Some(shown)
     }
 
@@ -68,16 +69,19 @@ impl Zed {
         typed
     }
 
-    /// Applies a write as the difference to the snapshot, keeps the typed text behind it, formats, and saves.
+    /// Applies a write as the difference to the snapshot, keeps the typed text before or behind it, formats, and saves.
     fn write(&mut self, path: &str, content: &str) {
         self.written.push(path.to_owned());
         let buffer = self.buffers.entry(path.to_owned()).or_default();
-        let typed = buffer.text.strip_prefix(buffer.snapshot.as_str()).unwrap_or_default();
-        buffer.text = format!("{content}{typed}").replace(" \n", "\n");
+        let (before, behind) = match buffer.text.strip_prefix(buffer.snapshot.as_str()) {
+            Some(behind) => ("", behind),
+            None => (buffer.text.strip_suffix(buffer.snapshot.as_str()).unwrap_or_default(), ""),
+        };
+        buffer.text = format!("{before}{content}{behind}").replace(" \n", "\n");
         buffer.snapshot.clone_from(&buffer.text);
         std::fs::write(path, &buffer.text).unwrap();
         let key = self.key();
-        self.buffers.entry(path.to_owned()).or_default().text.push_str(&key);
+        self.buffers.entry(path.to_owned()).or_default().text.insert_str(0, &key);
     }
 }
 
@@ -148,7 +152,7 @@ fn typing_between_any_two_steps_of_an_edit_loses_nothing() {
 fn no_key_is_lost_where_the_client_merges_each_write_with_what_was_typed() {
     for _ in 0..edit_sessions() {
         let project = Project::new(&counting());
-        project.write("a.txt", "count: [0]\ntyped:");
+        project.write("a.txt", "\ncount: [0]\n");
         let path = project.path("a.txt").display().to_string();
         let (client, session, state) = zed(&project, Zed { types: true, ..Zed::default() });
         client.run(&session, "count");
@@ -160,7 +164,8 @@ fn no_key_is_lost_where_the_client_merges_each_write_with_what_was_typed() {
             state.answers
         );
         let text = &state.buffers[&path].text;
-        assert_eq!(*text, format!("count: [{EDITS}]\ntyped:{}", state.keys));
+        let newest_first: String = state.keys.chars().rev().collect();
+        assert_eq!(*text, format!("{newest_first}\ncount: [{EDITS}]\n"));
     }
 }
 
