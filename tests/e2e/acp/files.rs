@@ -3,7 +3,7 @@
 //! Rule: two clients are imitated from their sources. "zed" shows its buffers, merges a write with the typed text since it
 //! was last asked for the file, and saves. "cc" shows the disk, and overwrites its buffer with what it is given.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use kode_e2e::{AcpClient, Project, Reply};
@@ -26,10 +26,13 @@ struct Zed {
     /// Text that is appended to a buffer after this many reads of it.
     typing: Vec<(usize, String)>,
     reads: usize,
-    /// Whether the user types a key at the beginning after every third answer, the answers, and the keys so far. An edit takes another number of
-    /// answers, so that keys come between any two of them.
+    /// Whether the user types keys at the beginning, one after some answers.
     types: bool,
+    next_key: usize,
     answers: usize,
+    since_write: usize,
+    /// After how many answers since a write there was a key: the steps of an edit.
+    steps: BTreeSet<usize>,
     keys: String,
     /// The paths that the agent has written: the review of agent edits.
     written: Vec<String>,
@@ -62,16 +65,23 @@ impl Zed {
     /// The key that the user types now, if the user does.
     fn key(&mut self) -> String {
         self.answers += 1;
+        self.since_write += 1;
+        if !self.types || self.answers < self.next_key {
+            return String::new();
+        }
+        // The number of answers to an edit depends on the keys: an even rhythm would fall in step with it.
+        let scattered = self.keys.len().wrapping_mul(0x9e37_79b9) >> 16;
+        self.next_key = self.answers + 3 + scattered % 7;
         let key = char::from(b'a' + u8::try_from(self.keys.len() % 26).unwrap());
-        let typed: String =
-            (self.types && self.answers.is_multiple_of(3)).then_some(key).into_iter().collect();
-        self.keys.push_str(&typed);
-        typed
+        self.keys.push(key);
+        self.steps.insert(self.since_write);
+        key.into()
     }
 
     /// Applies a write as the difference to the snapshot, keeps the typed text before or behind it, formats, and saves.
     fn write(&mut self, path: &str, content: &str) {
         self.written.push(path.to_owned());
+        self.since_write = 0;
         let buffer = self.buffers.entry(path.to_owned()).or_default();
         let (before, behind) = match buffer.text.strip_prefix(buffer.snapshot.as_str()) {
             Some(behind) => ("", behind),
@@ -157,12 +167,8 @@ fn no_key_is_lost_where_the_client_merges_each_write_with_what_was_typed() {
         let (client, session, state) = zed(&project, Zed { types: true, ..Zed::default() });
         client.run(&session, "count");
         let state = state.lock().unwrap();
-        assert!(
-            state.keys.len() > EDITS,
-            "there are keys for each edit: {} in {}",
-            state.keys.len(),
-            state.answers
-        );
+        // A write, its confirmation, and the reads before the next one.
+        assert!((1..=6).all(|step| state.steps.contains(&step)), "keys after each step: {:?}", state.steps);
         let text = &state.buffers[&path].text;
         let newest_first: String = state.keys.chars().rev().collect();
         assert_eq!(*text, format!("{newest_first}\ncount: [{EDITS}]\n"));
