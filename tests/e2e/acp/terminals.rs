@@ -6,17 +6,23 @@
 use std::collections::HashMap;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use kode_e2e::{AcpClient, Connection, Project, Reply, Script, call, results_of, say};
+use kode_e2e::{AcpClient, Connection, LIMIT, Project, Reply, Script, call, results_of, say};
 use serde_json::{Value, json};
 
 use super::of_kind;
 
 /// The terminals of a client, by their ids.
 #[derive(Clone, Default)]
-struct Terminals(Arc<Mutex<HashMap<String, ProcessTerminal>>>);
+struct Terminals(Arc<Table>);
+
+#[derive(Default)]
+struct Table {
+    terminals: Mutex<HashMap<String, ProcessTerminal>>,
+    released: Condvar,
+}
 
 struct ProcessTerminal {
     process: Child,
@@ -28,7 +34,22 @@ struct ProcessTerminal {
 
 impl Terminals {
     fn all(&self) -> MutexGuard<'_, HashMap<String, ProcessTerminal>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.terminals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn release(&self, id: &str) {
+        assert!(self.all().remove(id).is_some(), "{id} was released before");
+        self.0.released.notify_all();
+    }
+
+    /// Waits until the server has released all: a request counts as received before it is carried out.
+    fn wait_released(&self) {
+        let (left, _) = self
+            .0
+            .released
+            .wait_timeout_while(self.all(), LIMIT, |terminals| !terminals.is_empty())
+            .unwrap_or_else(PoisonError::into_inner);
+        assert!(left.is_empty(), "{} terminals were never released", left.len());
     }
 
     fn create(&self, params: &Value) -> Value {
@@ -119,8 +140,7 @@ fn opened(project: &Project, sandbox: &Value, has_terminals: bool) -> (AcpClient
     }
     let releasing = terminals.clone();
     client.on_request("terminal/release", move |_, request| {
-        let released = releasing.all().remove(request["params"]["terminalId"].as_str().unwrap());
-        assert!(released.is_some(), "{request}");
+        releasing.release(request["params"]["terminalId"].as_str().unwrap());
         Reply::Result(Value::Null)
     });
     let session = client.new_session();
@@ -174,8 +194,7 @@ fn a_command_outside_of_the_sandbox_runs_in_a_terminal_that_its_call_shows() {
     let completed = terminals_of("completed");
     assert_eq!((completed.len(), completed[0].as_array().unwrap().len()), (2, 1), "{updates:#?}");
     assert_eq!(terminals_of("in_progress").len(), 2, "each is shown while it runs: {updates:#?}");
-    let _ = client.wait_request("terminal/release", 1);
-    assert!(terminals.all().is_empty());
+    terminals.wait_released();
 }
 
 #[test]
@@ -192,8 +211,7 @@ fn a_command_in_the_background_runs_in_a_terminal_until_it_is_killed() {
     let results = project.model.last_results();
     assert!(!results[0].1, "{results:?}");
     let _ = client.wait_request("terminal/kill", 0);
-    let _ = client.wait_request("terminal/release", 0);
-    assert!(terminals.all().is_empty());
+    terminals.wait_released();
 }
 
 #[test]
@@ -204,9 +222,8 @@ fn a_cancel_ends_the_command_in_its_terminal() {
     let _ = client.wait_request("terminal/output", 1);
     client.notify("session/cancel", json!({ "sessionId": session }));
     assert_eq!(client.await_answer(id).unwrap()["stopReason"], "cancelled");
-    let _ = client.wait_request("terminal/release", 0);
+    terminals.wait_released();
     assert_eq!(count(&client, "terminal/kill"), 1);
-    assert!(terminals.all().is_empty());
 }
 
 #[test]
@@ -219,8 +236,7 @@ fn a_terminal_that_comes_after_the_cancel_is_released() {
     client.notify("session/cancel", json!({ "sessionId": session }));
     assert_eq!(client.await_answer(id).unwrap()["stopReason"], "cancelled");
     client.answer(&request, terminals.create(&request["params"]));
-    let _ = client.wait_request("terminal/release", 0);
-    assert!(terminals.all().is_empty());
+    terminals.wait_released();
 }
 
 #[test]
