@@ -16,7 +16,7 @@ impl EndSignals {
     /// Starts listening; from now on the signals do not end the process by themselves.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn listen() -> io::Result<Self> {
         #[cfg(unix)]
         {

@@ -436,7 +436,7 @@ pub fn frame(body: &[u8]) -> Vec<u8> {
 /// Whether a value is exactly one of the protocol's type: nothing missing, nothing that the type does not know.
 ///
 /// # Errors
-/// What differs.
+/// The difference.
 pub fn conforms<T: DeserializeOwned + Serialize>(value: &Value) -> Result<(), String> {
     let typed: T = serde_json::from_value(value.clone()).map_err(|error| format!("{error} in {value}"))?;
     match serde_json::to_value(typed) {

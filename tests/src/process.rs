@@ -187,7 +187,7 @@ pub fn run_program(
     let stderr = in_background(move || read_all(stderr.expect("stderr is a pipe")));
     let name = format!("{} {}", program.display(), arguments.join(" "));
     let code = process.wait(&name);
-    // What the program has started may hold its output open.
+    // A process that the program started may hold its output open.
     let read = |stream: mpsc::Receiver<String>| {
         stream.recv_timeout(LIMIT).unwrap_or_else(|error| panic!("{name}: its output has no end: {error}"))
     };
@@ -200,7 +200,7 @@ pub(crate) fn in_background<T: Send + 'static>(
 ) -> mpsc::Receiver<T> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
-        // Nobody waits any more after the limit.
+        // The reader is gone after the limit.
         let _ = sender.send(read());
     });
     receiver

@@ -93,7 +93,7 @@ impl Drop for EchoGuard {
 /// Writes to standard output.
 ///
 /// # Errors
-/// What the system says, above all that the reader is gone.
+/// The system's error, mostly that the reader is gone.
 pub(super) fn output(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;

@@ -88,7 +88,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     /// The next body, or the error instead of one; `None` at the end of the stream.
     ///
     /// # Errors
-    /// What reading the stream itself reports.
+    /// The errors of reading the stream itself.
     pub async fn next(&mut self) -> io::Result<Option<Result<Bytes, FrameError>>> {
         let length = match self.header_block().await? {
             Some(Ok(length)) => length,

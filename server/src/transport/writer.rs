@@ -17,7 +17,7 @@ const WRITE_SIZE: usize = 64 << 10;
 /// Writes answers, and requests and notifications of ours, until the queue of answers is closed and empty.
 ///
 /// # Errors
-/// What writing reports: the client is gone.
+/// The error of writing: the client is gone.
 pub(super) async fn write_frames<W, M>(
     mut writer: W,
     mut answers: mpsc::Receiver<Response>,

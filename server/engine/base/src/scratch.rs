@@ -43,7 +43,7 @@ impl Scratch {
     /// A new folder in the system's folder for temporary files.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn new() -> io::Result<Self> {
         Self::new_in(&std::env::temp_dir())
     }

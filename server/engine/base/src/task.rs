@@ -9,7 +9,7 @@ use std::pin::Pin;
 
 use tokio::task::JoinHandle;
 
-/// Starts a task on the current runtime, and panics where there is none.
+/// Starts a task on the current runtime, and panics outside of a runtime.
 pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
     tokio::spawn(boxed(future))
 }

@@ -241,7 +241,7 @@ impl Worktree {
         Ok((GitRunner { shell, sandbox, limit: LIMIT }, folder))
     }
 
-    /// The changes in it; [`WorktreeEnd::Removed`] where there are none.
+    /// The changes in it; [`WorktreeEnd::Removed`] without changes.
     async fn look(&self, runner: &GitRunner<'_>) -> Result<WorktreeEnd, String> {
         let never = CancellationToken::new();
         let (base, branch) = (quote(&self.base), quote(&self.branch));

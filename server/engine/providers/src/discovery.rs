@@ -98,7 +98,7 @@ impl Discovery {
     /// The models of a profile's server. `fresh` asks the server even if its list is known.
     ///
     /// # Errors
-    /// What the server answered, or that it lists no models.
+    /// The server's refusal, or that it lists no models.
     pub async fn models(&self, profile: &Profile, fresh: bool) -> Result<Vec<ServedModel>, ModelError> {
         let key = format!("{} {}", profile.provider.name(), profile.base_url);
         if !fresh && let Some(known) = self.known(&key) {

@@ -1,4 +1,4 @@
-//! What a collector did not take: counted, with one warning.
+//! Spans and metrics that a collector did not take: counted, with one warning.
 //!
 //! Rule: no more spans wait than [`QUEUE`]; others are dropped and counted, and the session that ended them notices nothing.
 
@@ -41,7 +41,7 @@ impl Losses {
         }
     }
 
-    /// Makes room for a span; false where there is none.
+    /// Makes room for a span; false where the queue is full.
     fn enter(&self) -> bool {
         let room = self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| {
             (waiting < QUEUE).then_some(waiting + 1)

@@ -83,7 +83,7 @@ impl Server {
     /// Starts it on this address.
     ///
     /// # Errors
-    /// What the system says about the address.
+    /// The system's error for the address.
     pub async fn start_on(
         addr: SocketAddr,
         answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static,

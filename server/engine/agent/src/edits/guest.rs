@@ -29,7 +29,7 @@ struct WatchedGuests {
     origins: Vec<ChangeOrigin>,
     /// The texts since the last comparison; `None` without guests, and while others change files.
     baseline: Option<CommandBaseline>,
-    /// The files as the last comparison found them, from which the next baseline goes on: between two looks at the workspace a
+    /// The files as the last comparison found them, from which the next baseline goes on: between two scans of the workspace a
     /// write would be seen by neither.
     found: Option<Scan>,
     /// How many pauses have begun.

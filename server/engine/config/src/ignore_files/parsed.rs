@@ -62,7 +62,7 @@ impl IgnoreFileStamp {
 }
 
 impl ParsedIgnoreFile {
-    /// The file at a path; `None` where there is none.
+    /// The file at a path; `None` without a file.
     pub(super) fn at(path: &Path) -> Option<Arc<Self>> {
         let metadata = match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => return None,

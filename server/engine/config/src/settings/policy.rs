@@ -473,7 +473,7 @@ fn hidden_by(unreadable: Option<Unreadable>, disabled: Vec<String>) -> HiddenFil
     })
 }
 
-/// The launcher of commands that `sandbox.remote` describes, or why there is none.
+/// The launcher of commands that `sandbox.remote` describes, or the reason why it cannot be used.
 fn launcher(stated: &StatedRemote) -> Result<CommandLauncher, String> {
     let found = |program: &[String]| {
         let (name, arguments) =

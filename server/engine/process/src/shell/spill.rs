@@ -102,7 +102,7 @@ impl Outputs {
     /// A page of the output of a call; `None` when none is kept. A character that begins before `offset` is left out.
     ///
     /// # Errors
-    /// What the system says about the file.
+    /// The system's error for the file.
     pub fn read(&self, call: &CallId, offset: u64, limit: usize) -> io::Result<Option<OutputPage>> {
         let mut file = match File::open(self.path(call)) {
             Ok(file) => file,

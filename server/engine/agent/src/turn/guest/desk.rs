@@ -89,7 +89,7 @@ impl DeskState {
 #[derive(Clone)]
 struct GuestText {
     text: FileText,
-    /// Whether it asks here for the text. If not it looks at the disk.
+    /// Whether it asks here for the text. If not it reads the disk.
     is_given: bool,
 }
 

@@ -44,7 +44,7 @@ impl GuardSnapshot {
     /// All that is guarded, with the contents of guarded folders. `targets` are the paths that guarded links lead to.
     ///
     /// # Errors
-    /// What could not be kept.
+    /// The files that could not be kept.
     #[cfg(target_os = "linux")]
     pub(crate) fn contents(survey: &GuardSurvey, targets: &[PathBuf]) -> io::Result<Self> {
         let mut kept = Self::default();
@@ -58,7 +58,7 @@ impl GuardSnapshot {
     /// Guarded files that have other names, by which they can be changed although they are held.
     ///
     /// # Errors
-    /// What could not be kept.
+    /// The files that could not be kept.
     pub(crate) fn linked(survey: &GuardSurvey) -> io::Result<Self> {
         let mut kept = Self::default();
         for path in &survey.linked {

@@ -25,7 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// How long killing everything below may take.
 #[cfg(target_os = "linux")]
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long is waited between two looks at most.
+/// The longest pause between two looks.
 #[cfg(target_os = "linux")]
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 /// The most children that are waited for at the same time.
