@@ -15,6 +15,8 @@ use futures::StreamExt;
 use futures::stream::{SelectAll, unfold};
 #[cfg(target_os = "linux")]
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+#[cfg(target_os = "linux")]
+use rustix::io::Errno;
 #[cfg(any(target_os = "macos", test))]
 use rustix::process::waitpid;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
@@ -136,11 +138,17 @@ pub(super) fn kill_all_below(except: &[Pid]) {
     }
 }
 
-/// Waits until one of these children has ended, for [`PAUSE`] at most.
+/// Waits until one of these children has ended, for [`PAUSE`] at most; not at all where one was collected before.
 #[cfg(target_os = "linux")]
 fn wait_for_any(children: &[Pid]) {
-    let opened = children.iter().take(MAX_AWAITED);
-    let opened: Vec<_> = opened.filter_map(|child| pidfd_open(*child, PidfdFlags::empty()).ok()).collect();
+    let mut opened = Vec::with_capacity(children.len().min(MAX_AWAITED));
+    for child in children.iter().take(MAX_AWAITED) {
+        match pidfd_open(*child, PidfdFlags::empty()) {
+            Ok(child) => opened.push(child),
+            Err(Errno::SRCH) => return,
+            Err(_) => {}
+        }
+    }
     let mut awaited: Vec<_> = opened.iter().map(|child| PollFd::new(child, PollFlags::IN)).collect();
     // Without descriptors, which old kernels do not have, it waits all that time. A signal ends it early, which is as good.
     let _ = poll(&mut awaited, Some(&PAUSE));
