@@ -39,7 +39,7 @@ use kode_engine::base::spelling::Spellings;
 use kode_engine::config::settings::SettingsPolicies;
 use kode_engine::model::models::{Models, Pointer, ProfileLayer};
 use kode_engine::model::profile::ProfileOptions;
-use kode_engine::process::sandbox::{ARGUMENT, tied};
+use kode_engine::process::sandbox::{ARGUMENT, HelperProgram, tied};
 
 /// A coding agent that is a language server.
 ///
@@ -171,7 +171,7 @@ pub fn main() -> ExitCode {
     }
     // Without its own path, programs that hang outlive a killed process, and nothing else changes.
     if let Ok(program) = std::env::current_exe() {
-        tied::start_by(program);
+        tied::start_by(HelperProgram::beside(program));
     }
     let outcome = match cli.command {
         None if !cli.stdio && std::io::stdin().is_terminal() => bare(),

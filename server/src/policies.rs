@@ -12,6 +12,7 @@ use kode_engine::config::settings::{EditorSettings, PolicyOptions, SettingsPolic
 use kode_engine::model::models::{Models, ProfileLayer, PublishedSource};
 use kode_engine::net::search::{HOW_TO_ENABLE, SearchConfig, SearchProvider};
 use kode_engine::permission::rules::Behavior;
+use kode_engine::process::sandbox::HelperProgram;
 use kode_engine::providers::connector::Providers;
 use kode_engine::providers::published;
 use kode_engine::tool::Registry;
@@ -101,7 +102,7 @@ pub(crate) fn with_rules(command_line: Vec<(Behavior, String)>) -> anyhow::Resul
     Ok(SettingsPolicies::new(PolicyOptions {
         home: etcetera::home_dir().ok().and_then(|home| AbsPath::new(home).ok()),
         state: home::folder()?,
-        helper: std::env::current_exe()?,
+        helper: HelperProgram::beside(std::env::current_exe()?),
         command_line,
         editor: EditorSettings::default(),
     }))

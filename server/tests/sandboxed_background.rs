@@ -13,7 +13,7 @@ use kode_engine::base::command_shell::CommandShell;
 use kode_engine::base::ids::CallId;
 use kode_engine::base::paths::{AbsPath, real_path};
 use kode_engine::process::sandbox::{
-    HiddenFilter, Network, ResourceLimits, Sandbox, SandboxKind, SandboxOptions, detect,
+    HelperProgram, HiddenFilter, Network, ResourceLimits, Sandbox, SandboxKind, SandboxOptions, detect,
 };
 use kode_engine::process::shell::{CommandSpec, Shell, ShellTask, TaskEnd, TaskState};
 use tokio_util::sync::CancellationToken;
@@ -41,7 +41,7 @@ fn rig_of(kind: SandboxKind, hides: Option<HiddenFilter>) -> Rig {
     std::fs::create_dir(&workspace).unwrap();
     std::fs::create_dir(&state).unwrap();
     let sandbox = Sandbox::new(SandboxOptions {
-        helper: env!("CARGO_BIN_EXE_kode-ls").into(),
+        helper: HelperProgram::beside(env!("CARGO_BIN_EXE_kode-ls").into()),
         kind,
         writable: vec![workspace.clone()],
         read_only: Vec::new(),

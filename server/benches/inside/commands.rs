@@ -13,7 +13,9 @@ use kode_engine::base::paths::{AbsPath, real_path};
 use kode_engine::config::policies::PolicyProvider;
 use kode_engine::config::settings::{EditorSettings, PolicyOptions, SettingsPolicies};
 use kode_engine::process::outcome::Exit;
-use kode_engine::process::sandbox::{Network, ResourceLimits, Sandbox, SandboxKind, SandboxOptions, detect};
+use kode_engine::process::sandbox::{
+    HelperProgram, Network, ResourceLimits, Sandbox, SandboxKind, SandboxOptions, detect,
+};
 use kode_engine::process::shell::{CommandSpec, Shell};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -102,7 +104,7 @@ pub(crate) fn run() {
 
 /// The sandbox of a workspace without settings of its own, of this kind.
 fn sandbox(root: &AbsPath, workspace: &AbsPath, kind: SandboxKind) -> Sandbox {
-    let helper = Path::new(env!("CARGO_BIN_EXE_kode-ls")).to_path_buf();
+    let helper = HelperProgram::beside(env!("CARGO_BIN_EXE_kode-ls").into());
     let policies = SettingsPolicies::new(PolicyOptions {
         home: etcetera::home_dir().ok().and_then(|home| AbsPath::new(home).ok()),
         state: root.join("state"),

@@ -162,7 +162,12 @@ impl Fixture {
 
     /// `kode-ls` as the user, in the workspace, with keys in its environment.
     pub(crate) fn kode_ls(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program(self.user));
+        self.program(&program(self.user), arguments)
+    }
+
+    /// As [`Self::kode_ls`], another program.
+    pub(crate) fn program(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command.args(arguments).current_dir(self.path("ws")).env_clear();
         command.envs([("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LANG", "C.UTF-8"), ("TERM", "dumb")]);
         command.env("HOME", self.path("home")).env("KODE_LS_HOME", self.path("state"));

@@ -4,9 +4,10 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
+use kode_e2e::{Project, Script, binary, call, say};
 use serde_json::{Value, json};
 
 use super::KINDS;
@@ -37,9 +38,15 @@ fn request(fixture: &Fixture, kind: &str) -> Value {
 }
 
 fn start(fixture: &Fixture, command: &[&str]) -> Child {
-    let mut arguments = vec!["__sandbox", "--"];
-    arguments.extend(command);
-    fixture.kode_ls(&arguments).stdin(Stdio::piped()).spawn().unwrap()
+    let mut prepared = fixture.program(&small_program(), &["__sandbox", "--"]);
+    prepared.args(command).stdin(Stdio::piped()).spawn().unwrap()
+}
+
+/// The program that is nothing but the helper.
+fn small_program() -> PathBuf {
+    let small = binary().with_file_name("kode-ls-helper");
+    assert!(small.is_file(), "{} is not there: run `cargo build` first", small.display());
+    small
 }
 
 fn report(fixture: &Fixture) -> Value {
@@ -71,6 +78,37 @@ fn a_command_runs_under_the_policy_it_comes_with_and_is_reported() {
             "{report}"
         );
     }
+}
+
+#[test]
+fn the_small_program_becomes_the_one_that_started_it_where_that_is_of_another_build() {
+    let program = binary();
+    for (first, runs) in
+        [(vec!["__sandbox"], "kode-ls-helper\n"), (vec!["build-0", program.to_str().unwrap()], "kode-ls\n")]
+    {
+        let fixture = Fixture::new(User::Own);
+        let mut command = fixture.program(&small_program(), &first);
+        command.args(["--", "bash", "-c", "cat /proc/$PPID/comm"]).stdin(Stdio::piped());
+        let mut helper = command.spawn().unwrap();
+        let stdin = helper.stdin.take().unwrap();
+        send(&stdin, &request(&fixture, "landlock"));
+        let output = collect(helper);
+        assert_eq!((output.code, &*output.stdout), (0, runs), "{output:?}");
+        assert_eq!(report(&fixture)["enforced"]["kind"], "landlock");
+    }
+    let output = collect(Fixture::new(User::Own).program(&small_program(), &["--version"]).spawn().unwrap());
+    assert_eq!(output.code, 125);
+    assert!(output.stderr.contains("this is no command for people"), "{output:?}");
+}
+
+#[test]
+fn the_server_starts_the_small_program_for_a_command() {
+    let command = "stat -Lc %s /run/kode-ls/helper";
+    let script = Script::default().otherwise([call("Bash", json!({ "command": command })), say("Ran.")]);
+    let project = Project::new(&script);
+    project.open().session_with(json!({ "mode": "bypassPermissions" })).run("Run it.");
+    let size = fs::metadata(small_program()).unwrap().len();
+    assert_eq!(project.model.last_results(), [(size.to_string(), false)]);
 }
 
 #[test]

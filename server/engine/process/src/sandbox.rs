@@ -16,6 +16,7 @@ pub mod helper;
 mod hidden;
 pub mod hosts;
 pub mod policy;
+mod program;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub mod proxy;
 #[cfg(any(target_os = "macos", all(test, target_os = "linux")))]
@@ -28,7 +29,6 @@ pub mod tied;
 mod trial;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::Stdio;
 
 use tokio::process::Command;
@@ -51,6 +51,7 @@ pub use policy::{
     CommandLauncher, Enforcement, GuardReport, HelperReport, InputMode, Network, QuarantinedFile,
     ResourceLimits, RestoredPath, SandboxKind, SandboxPolicy, StartFailure,
 };
+pub use program::HelperProgram;
 
 /// The argument that makes the program the helper.
 pub const ARGUMENT: &str = "__sandbox";
@@ -61,8 +62,8 @@ const REPORT: &str = "report.json";
 /// The parts of a sandbox.
 #[derive(Clone, Debug)]
 pub struct SandboxOptions {
-    /// The program that is the helper when it is started with [`ARGUMENT`]: the server itself.
-    pub helper: PathBuf,
+    /// The program that the helper is started from.
+    pub helper: HelperProgram,
     /// The sandbox of the commands, as [`SandboxSupport::best`] gives it.
     pub kind: SandboxKind,
     /// The folders commands may write in: the workspace's, and others the user has allowed.

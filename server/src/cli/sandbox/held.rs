@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::process::sandbox::{
-    GuardReport, HelperReport, InputMode, Network, ResourceLimits, Sandbox, SandboxKind, SandboxOptions,
-    SandboxPolicy, StartFailure,
+    GuardReport, HelperProgram, HelperReport, InputMode, Network, ResourceLimits, Sandbox, SandboxKind,
+    SandboxOptions, SandboxPolicy, StartFailure,
 };
 
 use super::{EXIT_NO_SANDBOX, SandboxArgs};
@@ -55,7 +55,9 @@ fn options(kind: SandboxKind, args: &SandboxArgs) -> anyhow::Result<SandboxOptio
     writable.extend(absolute(&args.write));
     let home = etcetera::home_dir().ok().and_then(|home| AbsPath::new(home).ok());
     Ok(SandboxOptions {
-        helper: std::env::current_exe().context("the program does not know where it is")?,
+        helper: HelperProgram::beside(
+            std::env::current_exe().context("the program does not know where it is")?,
+        ),
         kind,
         writable,
         read_only: absolute(&args.read_only),

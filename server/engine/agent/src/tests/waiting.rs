@@ -5,7 +5,7 @@ use kode_config::policy::{KeepRuleError, Policy, PolicySource};
 use kode_permission::gate::Confinement;
 use kode_permission::rules::{Behavior, PlacedRule, Rule, RuleSource, SettingsLayer};
 use kode_permission::{PermissionPrompt, Preview, PromptAnswer, Scope};
-use kode_process::sandbox::{Network, ResourceLimits, Sandbox, SandboxKind, SandboxOptions};
+use kode_process::sandbox::{HelperProgram, Network, ResourceLimits, Sandbox, SandboxKind, SandboxOptions};
 use kode_tools::built_in::built_in;
 
 /// A policy that changes when the test says so, and the rules that were kept.
@@ -125,7 +125,7 @@ async fn a_command_shown_as_confined_does_not_run_unconfined() {
     let home = tempfile::tempdir().unwrap();
     let root = AbsPath::new(home.path()).unwrap();
     let sandbox = Sandbox::new(SandboxOptions {
-        helper: root.join("no-helper").into(),
+        helper: HelperProgram::itself(root.join("no-helper").into()),
         kind: SandboxKind::Landlock,
         writable: vec![root.clone()],
         read_only: vec![],

@@ -6,7 +6,6 @@
 #![expect(clippy::disallowed_methods, reason = "a variable names the folder of the settings")]
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -37,7 +36,8 @@ use kode_permission::rules::{
 use kode_permission::{Scope, Sensitive, Sensitivity};
 use kode_process::programs;
 use kode_process::sandbox::{
-    CommandLauncher, HiddenFilter, HostEntry, Network, ResourceLimits, Sandbox, SandboxOptions, detect,
+    CommandLauncher, HelperProgram, HiddenFilter, HostEntry, Network, ResourceLimits, Sandbox,
+    SandboxOptions, detect,
 };
 
 /// The workspaces whose settings are remembered, those that were asked for last.
@@ -50,8 +50,8 @@ pub struct PolicyOptions {
     pub home: Option<AbsPath>,
     /// The folder for the product's state.
     pub state: AbsPath,
-    /// The program that can be started as the sandbox's helper: the server itself.
-    pub helper: PathBuf,
+    /// The program that the sandbox's helper is started from.
+    pub helper: HelperProgram,
     /// Rules from the command line.
     pub command_line: Vec<(Behavior, String)>,
     /// The editor's settings; nothing if absent.
@@ -661,7 +661,7 @@ mod tests {
         let policies = SettingsPolicies::new(PolicyOptions {
             home: Some(place.join("home")),
             state: place.join("state"),
-            helper: PathBuf::from("/nonexistent"),
+            helper: HelperProgram::itself("/nonexistent".into()),
             command_line: Vec::new(),
             editor: EditorSettings::default(),
         });

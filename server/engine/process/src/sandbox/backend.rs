@@ -27,7 +27,7 @@ use super::policy::{
     QuarantinedFile, SandboxKind, SandboxPolicy, StartFailure,
 };
 use super::proxy::{ProxyRules, SandboxProxy};
-use super::{ARGUMENT, PreparedCommand, PreparedService, REPORT, SandboxOptions, ServiceAccess};
+use super::{HelperProgram, PreparedCommand, PreparedService, REPORT, SandboxOptions, ServiceAccess};
 use crate::outcome::{CapturedOutput, Exit};
 use crate::pipes::Sender;
 use crate::programs;
@@ -47,7 +47,7 @@ const PROXY: &str = "proxy";
 /// The sandbox of a session, with a folder for temporary files that lives as long.
 #[derive(Debug)]
 pub struct Sandbox {
-    helper: PathBuf,
+    helper: HelperProgram,
     policy: SandboxPolicy,
     hides: Option<HiddenFilter>,
     scripts: Vec<AbsPath>,
@@ -472,8 +472,8 @@ impl Sandbox {
         let command = command.as_std();
         let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
         let kept = set.filter(|(name, _)| name.to_str().is_some_and(keeps));
-        let mut prepared = Command::new(&self.helper);
-        prepared.args([ARGUMENT, "--"]).arg(command.get_program()).args(command.get_args());
+        let mut prepared = Command::new(self.helper.file());
+        prepared.args(self.helper.arguments()).arg("--").arg(command.get_program()).args(command.get_args());
         prepared.env_clear().envs(kept);
         if let Some(cwd) = command.get_current_dir() {
             prepared.current_dir(cwd);

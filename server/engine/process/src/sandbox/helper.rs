@@ -1,5 +1,5 @@
 //! The helper that runs a command in the sandbox, as processes of its own: the front one outside, the inner one
-//! inside, the command below that.
+//! inside, the command below that. They are started from the program that [`HelperProgram`](super::HelperProgram) names.
 //!
 //! Rule: it fails closed. Whatever cannot be set up as the policy says ends in a report that says why, exit code
 //! [`EXIT_NOT_RUN`], and no command. Each process has one thread, and nothing of theirs is inherited.
@@ -30,23 +30,24 @@ mod processes;
 #[cfg(target_os = "linux")]
 pub(crate) mod seccomp;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 #[cfg(target_os = "linux")]
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::{fs, io};
 
 use serde::Deserialize;
 #[cfg(target_os = "linux")]
 use serde::Serialize;
 
-use super::REPORT;
 use super::policy::{HelperReport, HelperRequest};
+use super::program::{BUILD, BUILD_PREFIX};
+use super::{ARGUMENT, REPORT};
 #[cfg(target_os = "linux")]
 use super::{
-    ARGUMENT,
     policy::{Enforcement, SandboxPolicy, StartFailure},
     tied::{HELD, TIED, become_program},
 };
@@ -62,6 +63,8 @@ const INNER: &str = "--inner";
 /// The argument of the bridge to the proxy.
 #[cfg(target_os = "linux")]
 const BRIDGE: &str = "--bridge";
+/// The refusal of arguments that no program gives.
+const NOT_FOR_PEOPLE: &str = "this is no command for people; use `kode-ls sandbox`";
 /// The exit code when the command was not run; the report says why.
 pub const EXIT_NOT_RUN: u8 = 125;
 /// The exit codes of shells for a program that cannot be started, and for one that is not there.
@@ -140,7 +143,26 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             Ok(request) => front::run(&request, command).1,
             Err(error) => not_run(&format!("no policy could be read: {error}")),
         },
-        Some(_) | None => not_run("this is no command for people; use `kode-ls sandbox`"),
+        Some(_) | None => not_run(NOT_FOR_PEOPLE),
+    }
+}
+
+/// Runs the helper as a program of its own: in the role that the arguments give, or, where they come from a program of another
+/// build, as that program.
+#[must_use]
+pub fn program_main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let first = arguments.next();
+    match first.as_deref().and_then(OsStr::to_str) {
+        Some(ARGUMENT) => main(arguments),
+        Some(build) if build.starts_with(BUILD_PREFIX) => match arguments.next() {
+            Some(_) if build == BUILD => main(arguments),
+            Some(starter) => {
+                let error = Command::new(&starter).arg(ARGUMENT).args(arguments).exec();
+                not_run(&format!("{} could not be started: {error}", starter.display()))
+            }
+            None => not_run(NOT_FOR_PEOPLE),
+        },
+        Some(_) | None => not_run(NOT_FOR_PEOPLE),
     }
 }
 

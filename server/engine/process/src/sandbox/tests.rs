@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,7 +48,7 @@ fn fixture(lines: &str) -> Fixture {
 
 fn shell(root: &AbsPath, helper: &AbsPath) -> Confined {
     let sandbox = Sandbox::new(SandboxOptions {
-        helper: helper.clone().into(),
+        helper: HelperProgram::itself(helper.clone().into()),
         kind: SandboxKind::Landlock,
         writable: vec![root.clone()],
         read_only: vec![],
@@ -131,7 +132,7 @@ async fn a_shell_that_is_not_there_is_replaced_by_the_next() {
 fn what_is_hidden_everywhere_is_hidden_besides_what_is_asked_for() {
     let root = AbsPath::new("/w").unwrap();
     let sandbox = Sandbox::new(SandboxOptions {
-        helper: "/helper".into(),
+        helper: HelperProgram::itself("/helper".into()),
         kind: SandboxKind::Landlock,
         writable: vec![],
         read_only: vec![],
@@ -154,7 +155,7 @@ fn what_is_hidden_everywhere_is_hidden_besides_what_is_asked_for() {
 fn a_request_is_read_as_it_was_sent_and_no_further() {
     let control = AbsPath::new("/control").unwrap();
     let sandbox = Sandbox::new(SandboxOptions {
-        helper: "/helper".into(),
+        helper: HelperProgram::itself("/helper".into()),
         kind: SandboxKind::Bubblewrap { program: AbsPath::new("/usr/bin/bwrap").unwrap() },
         writable: vec![control.clone()],
         read_only: vec![],

@@ -1,6 +1,6 @@
 //! Programs that end with this process, however it ends.
 //!
-//! Rule: on Linux. The program is started as this same program in the role of its helper, which asks the kernel for the signal
+//! Rule: on Linux. The program is started as a helper, which asks the kernel for the signal
 //! and then becomes the other program, or stays above it and ends all that it has started. Elsewhere, and without a known
 //! helper, the program is started directly.
 
@@ -10,10 +10,11 @@
 )]
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use tokio::process::Command;
+
+use super::HelperProgram;
 
 /// The argument of the helper that becomes another program.
 #[cfg(target_os = "linux")]
@@ -23,10 +24,10 @@ pub(super) const TIED: &str = "--tied";
 #[cfg(target_os = "linux")]
 pub(super) const HELD: &str = "--held";
 
-static HELPER: OnceLock<PathBuf> = OnceLock::new();
+static HELPER: OnceLock<HelperProgram> = OnceLock::new();
 
 /// Names the program that is the helper. Only the first name counts.
-pub fn start_by(helper: PathBuf) {
+pub fn start_by(helper: HelperProgram) {
     HELPER.get_or_init(|| helper);
 }
 
@@ -52,8 +53,8 @@ pub(crate) fn holding(program: impl AsRef<OsStr>) -> Command {
 #[cfg(target_os = "linux")]
 fn by_helper(role: &str, program: impl AsRef<OsStr>) -> Command {
     let Some(helper) = HELPER.get() else { return Command::new(program) };
-    let mut command = Command::new(helper);
-    command.args([super::ARGUMENT, role, &std::process::id().to_string()]).arg(program);
+    let mut command = Command::new(helper.file());
+    command.args(helper.arguments()).args([role, &std::process::id().to_string()]).arg(program);
     command
 }
 
