@@ -1,7 +1,8 @@
 // Packs the extension into a .vsix: with the server for one platform, or without it for all.
 //
 //   node package.mjs --vsce PROGRAM [--out FILE] [--page FILE]                       universal
-//   node package.mjs --vsce PROGRAM --server FILE --target linux-x64 [--out FILE]    with the server for this platform
+//   node package.mjs --vsce PROGRAM --server FILE --target linux-x64 [--out FILE]    with the server for this platform, and
+//                                                                                    the sandbox helper that lies beside it
 //
 // Rule: the package is put together in a folder of its own, file by file, so that nothing gets in by accident. The
 // program is packed as it is given; nothing is downloaded.
@@ -48,9 +49,17 @@ try {
 
     if (options.server) {
         const program = options.target.startsWith("win32") ? "kode-ls.exe" : "kode-ls";
+        const server = path.resolve(options.server);
+        const files = [[server, program]];
+        // Windows has no sandbox.
+        if (!options.target.startsWith("win32")) {
+            files.push([path.join(path.dirname(server), "kode-ls-helper"), "kode-ls-helper"]);
+        }
         mkdirSync(path.join(stage, "bin"));
-        cpSync(path.resolve(options.server), path.join(stage, "bin", program));
-        chmodSync(path.join(stage, "bin", program), 0o755);
+        for (const [from, name] of files) {
+            cpSync(from, path.join(stage, "bin", name));
+            chmodSync(path.join(stage, "bin", name), 0o755);
+        }
     }
 
     const target = options.target ? ["--target", options.target] : [];

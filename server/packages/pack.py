@@ -3,6 +3,7 @@
     pack.py triples                           the triples that have packages, one a line
     pack.py names TRIPLE                      the file name of the program, and the ending of its archive
     pack.py check TRIPLE FILE                 fails unless FILE is a program for TRIPLE
+    pack.py helper TRIPLE FILE                the sandbox helper beside this program; nothing where the system has no sandbox
     pack.py platforms TRIPLE...               the platforms of VS Code that these serve: PLATFORM TRIPLE, one a line
     pack.py missing SYSTEM TRIPLE...          the platforms that these leave without a package, each with the next step
     pack.py archive FOLDER FILE               FOLDER as a .tar.gz or .zip
@@ -37,6 +38,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 DESCRIPTION = "A coding agent that is a language server"
+
+
+# The program that is nothing but the helper of the sandbox. It lies beside the program, which is the helper without it.
+HELPER = "kode-ls-helper"
 
 
 @dataclass(frozen=True)
@@ -153,6 +158,21 @@ def check(triple: str, file: str) -> None:
         fail(f"{file} cannot be the program for {triple}: it needs a dynamic loader, and a program for musl is static")
 
 
+def helper_of(triple: str, program: Path) -> Path | None:
+    """The sandbox helper beside a program; none on systems without a sandbox."""
+    return None if target(triple).os == "win32" else program.with_name(HELPER)
+
+
+def helper(triple: str, file: str) -> None:
+    found = helper_of(triple, Path(file))
+    if found is None:
+        return
+    if not found.is_file():
+        fail(f"there is no {HELPER} beside {file}; `server/release --target {triple} --program-only` builds both")
+    check(triple, str(found))
+    print(found)
+
+
 def missing(system: str, triples: list[str]) -> None:
     """Prints one line for each platform of VS Code without a package."""
     served = chosen(triples, "vscode")
@@ -255,7 +275,10 @@ def npm(version: str, out: str, contents: dict[str, Path]) -> None:
     for platform, triple in served.items():
         made, folder = target(triple), Path(out) / platform
         (folder / "bin").mkdir(parents=True)
-        shutil.copy(contents[triple] / made.program, folder / "bin")
+        program = contents[triple] / made.program
+        for file in (program, helper_of(triple, program)):
+            if file is not None:
+                shutil.copy(file, folder / "bin")
         shutil.copy(contents[triple] / "THIRD-PARTY-LICENSES.txt", folder)
         fields = {key: value for key, value in common.items() if key not in ("bin", "keywords", "engines")}
         fields |= {
@@ -406,6 +429,8 @@ def main(command: str = "", *arguments: str) -> None:
         print(target(arguments[0]).program, target(arguments[0]).ending)
     elif command == "check" and len(arguments) == 2:
         check(*arguments)
+    elif command == "helper" and len(arguments) == 2:
+        helper(*arguments)
     elif command == "platforms":
         for platform, triple in chosen(list(arguments), "vscode").items():
             print(platform, triple)

@@ -37,6 +37,7 @@ VERSION = re.search(r'\[workspace\.package\]\nversion = "(.*?)"', MANIFEST)[1]
 REPOSITORY = re.search(r'^repository = "(.*?)"', MANIFEST, re.MULTILINE)[1]
 BASE = f"{REPOSITORY}/releases/download/v{VERSION}"
 WINDOWS = "x86_64-pc-windows-gnu"
+HELPER = "kode-ls-helper"
 
 # The platform of VS Code, and the triple of the program in it.
 PLATFORMS = {
@@ -86,13 +87,15 @@ def refused(*command) -> str:
 @cache
 def programs() -> dict[str, Path]:
     """The program of each triple: the one under test for this machine, stand-ins for the others."""
-    folder = work / "programs"
-    folder.mkdir()
-    files = {HOST: folder / "host"}
-    shutil.copy(os.environ["KODE_LS_BIN"], files[HOST])
-    if shutil.which("strip"):
-        # The debug information is most of the file.
-        run("strip", files[HOST])
+    files = {triple: work / "programs" / triple / program_name(triple) for triple in (HOST, *set(PLATFORMS.values()))}
+    for file in files.values():
+        file.parent.mkdir(parents=True)
+    own = Path(os.environ["KODE_LS_BIN"])
+    for from_, to in ((own, files[HOST]), (own.with_name(HELPER), helper_of(HOST))):
+        shutil.copy(from_, to)
+        if shutil.which("strip"):
+            # The debug information is most of the file.
+            run("strip", to)
     stands = {
         "x86_64-unknown-linux-musl": standins.elf("x86-64", VERSION),
         "aarch64-unknown-linux-musl": standins.elf("arm64", VERSION),
@@ -101,10 +104,16 @@ def programs() -> dict[str, Path]:
         "aarch64-apple-darwin": standins.mach_o("arm64", VERSION),
     }
     for triple, content in stands.items():
-        files[triple] = folder / triple
-        files[triple].write_bytes(content)
-        files[triple].chmod(0o755)
+        for file in (files[triple], helper_of(triple)):
+            if file is not None:
+                file.write_bytes(content)
+                file.chmod(0o755)
     return files
+
+
+def helper_of(triple: str) -> Path | None:
+    """The sandbox helper of a triple, which lies beside its program."""
+    return None if triple == WINDOWS else work / "programs" / triple / HELPER
 
 
 def archive_name(triple: str) -> str:
@@ -180,7 +189,8 @@ def test_an_archive_has_the_program_and_its_texts_and_nothing_else():
     for triple, file in programs().items():
         folder = f"kode-ls-{VERSION}-{triple}"
         name = f"{folder}/{program_name(triple)}"
-        expected = {f"{folder}/{text}" for text in texts} | {name}
+        executables = {name} if triple == WINDOWS else {name, f"{folder}/{HELPER}"}
+        expected = {f"{folder}/{text}" for text in texts} | executables
         if triple == WINDOWS:
             with zipfile.ZipFile(dist / archive_name(triple)) as archive:
                 found = {entry.filename: entry.external_attr >> 16 & 0o777 for entry in archive.infolist()}
@@ -194,8 +204,8 @@ def test_an_archive_has_the_program_and_its_texts_and_nothing_else():
                 assert {(entry.uid, entry.gid, entry.uname) for entry in archive.getmembers()} == {(0, 0, "")}, triple
                 content = archive.extractfile(name).read()
         assert set(found) == expected, f"{triple}: {sorted(set(found) ^ expected)}"
-        assert found[name] == 0o755, f"{triple}: the program has the mode {found[name]:o}"
-        assert {mode for entry, mode in found.items() if entry != name} == {0o644}, triple
+        assert {found[entry] for entry in executables} == {0o755}, f"{triple}: {found}"
+        assert {mode for entry, mode in found.items() if entry not in executables} == {0o644}, triple
         assert len(times) == 1, f"{triple}: the times are {times}"
         assert hashlib.sha256(content).digest() == hashlib.sha256(file.read_bytes()).digest(), triple
 
@@ -233,10 +243,12 @@ def test_an_extension_has_the_program_of_its_platform():
     for platform, triple in PLATFORMS.items():
         with zipfile.ZipFile(dist / f"kode-{platform}-{VERSION}.vsix") as package:
             assert f'TargetPlatform="{platform}"' in package.read("extension.vsixmanifest").decode(), platform
-            programs_in = [entry for entry in package.infolist() if entry.filename.startswith("extension/bin/")]
-            assert [entry.filename for entry in programs_in] == [f"extension/bin/{program_name(triple)}"], platform
-            assert programs_in[0].external_attr >> 16 & 0o111 == 0o111, f"{platform}: the program is not executable"
-            assert package.read(programs_in[0]) == programs()[triple].read_bytes(), platform
+            found = {entry.filename: entry for entry in package.infolist() if entry.filename.startswith("extension/bin/")}
+            files = {f"extension/bin/{file.name}": file for file in (programs()[triple], helper_of(triple)) if file}
+            assert set(found) == set(files), f"{platform}: {sorted(found)}"
+            for name, entry in found.items():
+                assert entry.external_attr >> 16 & 0o111 == 0o111, f"{platform}: {name} is not executable"
+                assert package.read(entry) == files[name].read_bytes(), f"{platform}: {name}"
     with zipfile.ZipFile(dist / f"kode-{VERSION}.vsix") as package:
         assert "TargetPlatform" not in package.read("extension.vsixmanifest").decode()
         assert not [name for name in package.namelist() if name.startswith("extension/bin/")]
@@ -270,6 +282,11 @@ def test_a_wrong_argument_is_refused_before_anything_is_written():
     assert "needs a dynamic loader" in error, error
     error = refused(RELEASE, "--out", out, "--program", f"{NATIVE}={work}/nothing")
     assert "there is no file" in error, error
+    alone = work / "alone"
+    alone.mkdir()
+    shutil.copy(files[NATIVE], alone / "kode-ls")
+    error = refused(RELEASE, "--out", out, "--program", f"{NATIVE}={alone}/kode-ls")
+    assert f"there is no {HELPER} beside {alone}/kode-ls" in error, error
     error = refused(RELEASE, "--out", out, "--target", "riscv64gc-unknown-linux-gnu")
     assert "no package is made for riscv64gc-unknown-linux-gnu. The triples are:" in error, error
     error = refused(RELEASE, "--out", out, "--target", "aarch64-apple-darwin", "--program-only")
@@ -302,9 +319,9 @@ def test_an_npm_package_has_the_program_of_its_platform():
     for platform, (system, cpu) in PACKAGES.items():
         triple = PLATFORMS[platform]
         files = tarball(f"kode-ls-{platform}-{VERSION}.tgz")
-        program = f"bin/{program_name(triple)}"
-        assert set(files) == texts | {program, "THIRD-PARTY-LICENSES.txt"}, sorted(files)
-        assert files[program] == programs()[triple].read_bytes(), platform
+        packed = {f"bin/{file.name}": file for file in (programs()[triple], helper_of(triple)) if file}
+        assert set(files) == texts | set(packed) | {"THIRD-PARTY-LICENSES.txt"}, sorted(files)
+        assert all(files[name] == file.read_bytes() for name, file in packed.items()), platform
         manifest = json.loads(files["package.json"])
         assert (manifest["name"], manifest["version"]) == (f"@kode-ls/{platform}", VERSION), manifest
         assert (manifest["os"], manifest["cpu"]) == ([system], [cpu]), manifest
@@ -314,7 +331,7 @@ def test_an_npm_package_has_the_program_of_its_platform():
 def test_a_program_for_glibc_is_not_installed_beside_another_c_library():
     contents = work / "glibc"
     contents.mkdir()
-    for name in ("kode-ls", "THIRD-PARTY-LICENSES.txt"):
+    for name in ("kode-ls", HELPER, "THIRD-PARTY-LICENSES.txt"):
         (contents / name).write_text("")
     run(sys.executable, PACK, "npm", VERSION, work / "glibc-npm", f"{HOST}={contents}")
     manifest = json.loads((work / "glibc-npm" / NPM / "package.json").read_text())
@@ -355,12 +372,13 @@ def installed_program(folder: Path) -> Path:
 
 @cache
 def installed_for_use() -> Path:
-    """The same with the program under test in the place of the stand-in that npm has installed."""
+    """The same with the programs under test in the place of the stand-ins that npm has installed."""
     folder = work / "used"
     shutil.copytree(installed(), folder, symlinks=True)
     program = installed_program(folder)
-    program.unlink()
-    os.link(programs()[HOST], program)
+    for stand_in, own in ((program, programs()[HOST]), (program.with_name(HELPER), helper_of(HOST))):
+        stand_in.unlink()
+        os.link(own, stand_in)
     return folder
 
 

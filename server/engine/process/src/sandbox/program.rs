@@ -10,6 +10,7 @@ use super::ARGUMENT;
 
 /// The file name of the small program. It starts in a third of the time: the kernel and the loader touch 1 MB of it, and
 /// 5 MB of the other.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 const FILE: &str = "kode-ls-helper";
 /// The text in front of a build.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
@@ -33,14 +34,20 @@ impl HelperProgram {
         Self { file: program, other: None }
     }
 
-    /// The small program beside this program, or this program where there is none or the system has no sandbox.
+    /// The small program beside this program, or this program where there is none that may be run, and on systems without a
+    /// sandbox.
     #[must_use]
     pub fn beside(program: PathBuf) -> Self {
-        let small = program.with_file_name(FILE);
-        match cfg!(any(target_os = "linux", target_os = "macos")) && small.is_file() {
-            true => Self { file: small, other: Some(program) },
-            false => Self::itself(program),
+        #[cfg(any(target_os = "linux", target_os = "macos"))]
+        {
+            use rustix::fs::{Access, access};
+
+            let small = program.with_file_name(FILE);
+            if small.is_file() && access(&small, Access::EXEC_OK).is_ok() {
+                return Self { file: small, other: Some(program) };
+            }
         }
+        Self::itself(program)
     }
 
     /// The file to start.
@@ -66,12 +73,17 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn the_small_program_is_taken_where_it_lies_beside() {
+    fn the_small_program_is_taken_where_it_lies_beside_and_may_be_run() {
+        use std::os::unix::fs::PermissionsExt;
+
         let folder = tempfile::tempdir().unwrap();
         let own = folder.path().join("kode-ls");
         assert_eq!(HelperProgram::beside(own.clone()), HelperProgram::itself(own.clone()));
         let small = folder.path().join(FILE);
         std::fs::write(&small, "").unwrap();
+        std::fs::set_permissions(&small, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(HelperProgram::beside(own.clone()), HelperProgram::itself(own.clone()));
+        std::fs::set_permissions(&small, std::fs::Permissions::from_mode(0o755)).unwrap();
         let helper = HelperProgram::beside(own.clone());
         assert_eq!(helper.file(), small);
         assert_eq!(helper.arguments(), [BUILD.into(), own.into_os_string()]);

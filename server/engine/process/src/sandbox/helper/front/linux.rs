@@ -29,8 +29,9 @@ use kode_base::paths::{AbsPath, real_path};
 
 /// The file beside the control folder that says that mounts cannot be made inside.
 const MOUNTED_OUTSIDE: &str = "mounted-outside";
-/// Where POSIX shared memory, semaphores and message queues of all programs appear as files.
-const SHARED_MEMORY: [&str; 2] = ["/dev/shm", "/dev/mqueue"];
+/// The folder of all devices: disks, cameras, key strokes, and shared memory of all programs. Those that commands get are allowed
+/// one by one.
+const DEVICES: &str = "/dev";
 
 /// The additions of Linux to the state before the command starts.
 pub(super) struct LinuxSystem<'a> {
@@ -141,9 +142,8 @@ impl LinuxSystem<'_> {
         let (hidden, outside) = match front.policy.kind {
             SandboxKind::Bubblewrap { .. } | SandboxKind::Seatbelt => (Vec::new(), None),
             SandboxKind::Landlock => {
-                let shared = SHARED_MEMORY.iter().map(PathBuf::from).filter(|folder| folder.is_dir());
                 let hidden = front.places.hidden.iter().chain(&front.handed.survey.hidden).cloned();
-                (hidden.chain(shared).collect(), Some(getpid().as_raw_pid()))
+                (hidden.chain([DEVICES.into()]).collect(), Some(getpid().as_raw_pid()))
             }
         };
         let writable = front.places.writable.iter().chain([&front.places.scratch]).cloned().collect();
