@@ -34,7 +34,7 @@ use crate::programs;
 use kode_base::paths::{AbsPath, real_path};
 use kode_base::real_folders::RealFolders;
 use kode_base::scratch::Scratch;
-use kode_base::{blocking, private};
+use kode_base::{blocking, private, task};
 use kode_net::client::SystemLookup;
 
 /// The file that lists the guarded files for the helper.
@@ -534,8 +534,13 @@ impl SandboxRun {
 }
 
 impl Drop for SandboxRun {
+    /// Removes the folder of the command; in a runtime beside what follows the command.
     fn drop(&mut self) {
-        remove(&self.control);
+        let control = std::mem::take(&mut self.control);
+        match tokio::runtime::Handle::try_current() {
+            Ok(_) => drop(task::spawn_blocking(move || remove(&control))),
+            Err(_) => remove(&control),
+        }
     }
 }
 

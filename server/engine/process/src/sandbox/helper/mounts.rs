@@ -86,15 +86,25 @@ impl MountStandIns {
         &self.closed_folder
     }
 
-    /// Creates them.
-    pub(super) fn create(&self) -> io::Result<()> {
-        fs::write(&self.file, "")?;
-        fs::create_dir_all(&self.folder)?;
-        fs::write(&self.closed_file, "")?;
-        fs::set_permissions(&self.closed_file, Permissions::from_mode(0o000))?;
-        fs::create_dir_all(&self.closed_folder)?;
-        // It can be listed, to be removed, and nothing in it can be looked up.
-        fs::set_permissions(&self.closed_folder, Permissions::from_mode(0o400))
+    /// Creates those that these mounts need.
+    pub(super) fn create(&self, mounts: &Mounts) -> io::Result<()> {
+        let is_needed = |kind: MountKind| mounts.values().any(|needed| *needed == kind);
+        if is_needed(MountKind::HiddenFile) {
+            fs::write(&self.file, "")?;
+        }
+        if is_needed(MountKind::HiddenFolder) {
+            fs::create_dir_all(&self.folder)?;
+        }
+        if is_needed(MountKind::ClosedFile) {
+            fs::write(&self.closed_file, "")?;
+            fs::set_permissions(&self.closed_file, Permissions::from_mode(0o000))?;
+        }
+        if is_needed(MountKind::ClosedFolder) {
+            fs::create_dir_all(&self.closed_folder)?;
+            // It can be listed, to be removed, and nothing in it can be looked up.
+            fs::set_permissions(&self.closed_folder, Permissions::from_mode(0o400))?;
+        }
+        Ok(())
     }
 }
 

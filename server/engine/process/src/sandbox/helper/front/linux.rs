@@ -153,7 +153,7 @@ impl LinuxSystem<'_> {
         let (policy, shown) = (front.policy.clone(), front.places.shown.clone());
         let plan = HelperPlan { policy, writable, hidden, shown, front: outside, mounts, has_proxy, weaker };
         fs::write(self.control.join(PLAN), serde_json::to_vec(&plan)?)?;
-        MountStandIns::in_folder(&self.control).create()?;
+        MountStandIns::in_folder(&self.control).create(&self.mounts)?;
         fs::write(self.control.join(STATUS), "")
     }
 

@@ -151,7 +151,7 @@ impl<'a> RemoteSystem<'a> {
     /// The mounts of a container, as values of `--mount`.
     fn container_mounts(&self, front: &HelperFront<'_>, directory: &Path) -> io::Result<Vec<String>> {
         let stand_ins = MountStandIns::in_folder(&self.control);
-        stand_ins.create()?;
+        stand_ins.create(&self.mounts)?;
         let sign = self.control.join(STARTED);
         fs::write(&sign, "")?;
         let scratch = &front.places.scratch;
