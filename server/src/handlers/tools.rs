@@ -1,5 +1,7 @@
 //! `agent/tools/register`.
 
+use std::sync::Arc;
+
 use kode_engine::mcp::client_tools::ClientToolSpec;
 use kode_protocol as wire;
 
@@ -16,7 +18,7 @@ pub(crate) async fn register(
     let specs = params.tools.into_iter().map(|tool| ClientToolSpec {
         name: tool.name,
         description: tool.description,
-        schema: tool.input_schema,
+        schema: Arc::new(tool.input_schema),
     });
     let names = backend
         .connection()

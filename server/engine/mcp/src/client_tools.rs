@@ -49,7 +49,7 @@ pub struct ClientToolSpec {
     /// The text for the model.
     pub description: String,
     /// The JSON Schema of its arguments, which are an object.
-    pub schema: Value,
+    pub schema: Arc<Value>,
 }
 
 /// A call that a client carries out.
@@ -224,8 +224,8 @@ impl ErasedTool for ClientTool {
         None
     }
 
-    fn input_schema(&self) -> Value {
-        self.spec.schema.clone()
+    fn input_schema(&self) -> Arc<Value> {
+        Arc::clone(&self.spec.schema)
     }
 
     async fn plan(&self, input: Value, _context: &CallContext) -> Result<CallPlan, ToolError> {

@@ -19,6 +19,7 @@ pub mod profile;
 pub mod provider;
 pub mod retry;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -194,8 +195,8 @@ pub struct ToolDeclaration {
     pub name: String,
     /// Its purpose and use.
     pub description: String,
-    /// JSON Schema of its arguments.
-    pub input_schema: Value,
+    /// JSON Schema of its arguments, shared by all requests.
+    pub input_schema: Arc<Value>,
     /// A Lark grammar of its only argument `input`, for APIs that take a call as free text.
     pub grammar: Option<&'static str>,
 }

@@ -117,7 +117,7 @@ mod tests {
         let tool = ToolDeclaration {
             name: "Read".into(),
             description: "Reads.".into(),
-            input_schema: json!({"type": "object"}),
+            input_schema: json!({"type": "object"}).into(),
             grammar: None,
         };
         let request = ModelRequest {

@@ -22,7 +22,7 @@ pub mod team;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -238,8 +238,8 @@ pub trait ErasedTool: Send + Sync {
     }
     /// How long the work of one call may take; `None` when the tool keeps its own time.
     fn timeout(&self) -> Option<Duration>;
-    /// JSON Schema of the arguments.
-    fn input_schema(&self) -> Value;
+    /// JSON Schema of the arguments, always the same.
+    fn input_schema(&self) -> Arc<Value>;
     /// Parses the arguments and plans the call.
     ///
     /// # Errors
@@ -247,11 +247,15 @@ pub trait ErasedTool: Send + Sync {
     async fn plan(&self, input: Value, context: &CallContext) -> Result<CallPlan, ToolError>;
 }
 
-struct TypedTool<T>(T);
+struct TypedTool<T> {
+    tool: T,
+    /// Each request and each call needs it.
+    schema: OnceLock<Arc<Value>>,
+}
 
 /// A tool with its input type erased.
 pub fn erased<T: Tool>(tool: T) -> Arc<dyn ErasedTool> {
-    Arc::new(TypedTool(tool))
+    Arc::new(TypedTool { tool, schema: OnceLock::new() })
 }
 
 /// Tools that come and go while a session continues.
@@ -266,33 +270,36 @@ pub trait ToolSource: Send + Sync {
 #[async_trait]
 impl<T: Tool> ErasedTool for TypedTool<T> {
     fn facts(&self) -> ToolFacts {
-        self.0.facts()
+        self.tool.facts()
     }
 
     fn describe(&self, offer: &OfferContext<'_>) -> Option<String> {
-        self.0.describe(offer)
+        self.tool.describe(offer)
     }
 
     fn grammar(&self) -> Option<&'static str> {
-        self.0.grammar()
+        self.tool.grammar()
     }
 
     fn timeout(&self) -> Option<Duration> {
-        self.0.timeout()
+        self.tool.timeout()
     }
 
-    fn input_schema(&self) -> Value {
-        let mut schema = schemars::schema_for!(T::Input).to_value();
-        if let Some(object) = schema.as_object_mut() {
-            object.remove("$schema");
-            object.remove("title");
-        }
-        schema
+    fn input_schema(&self) -> Arc<Value> {
+        let made = || {
+            let mut schema = schemars::schema_for!(T::Input).to_value();
+            if let Some(object) = schema.as_object_mut() {
+                object.remove("$schema");
+                object.remove("title");
+            }
+            Arc::new(schema)
+        };
+        Arc::clone(self.schema.get_or_init(made))
     }
 
     async fn plan(&self, input: Value, context: &CallContext) -> Result<CallPlan, ToolError> {
         let input = input::parse(self.facts().name, &self.input_schema(), input)?;
-        self.0.plan(input, context).await
+        self.tool.plan(input, context).await
     }
 }
 
@@ -347,7 +354,7 @@ impl ToolSource for ToolSubset {
 impl Registry {
     /// Adds a tool; one of the same name is replaced.
     pub fn add<T: Tool>(&mut self, tool: T) {
-        self.tools.insert(tool.facts().name, Arc::new(TypedTool(tool)));
+        self.tools.insert(tool.facts().name, erased(tool));
     }
 
     /// Finds a tool by its name, or by another name that the table of names has for it.

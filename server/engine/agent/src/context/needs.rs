@@ -5,6 +5,7 @@
 //! would take more than a share of the window. Omitted files and tools are named, so that the model can get them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::system::SystemPrompt;
 use crate::conversation::Conversation;
@@ -195,7 +196,7 @@ fn is_needed(name: &str, needed: &BTreeSet<String>) -> bool {
 pub(super) fn shortened(mut tool: ToolDeclaration) -> ToolDeclaration {
     tool.description = shorter(&tool.description, MAX_DESCRIPTION);
     if let Some(properties) =
-        tool.input_schema.get_mut("properties").and_then(serde_json::Value::as_object_mut)
+        Arc::make_mut(&mut tool.input_schema).get_mut("properties").and_then(serde_json::Value::as_object_mut)
     {
         for property in properties.values_mut() {
             if let Some(serde_json::Value::String(text)) = property.get_mut("description") {
@@ -272,7 +273,7 @@ mod tests {
         let tool = |name: &str| ToolDeclaration {
             name: name.into(),
             description: "Does it. And more.".into(),
-            input_schema: json!({}),
+            input_schema: json!({}).into(),
             grammar: None,
         };
         let room = ContextRoom::Small(8_192);
@@ -290,7 +291,7 @@ mod tests {
         let tool = |name: String| ToolDeclaration {
             name,
             description: "word ".repeat(100),
-            input_schema: json!({}),
+            input_schema: json!({}).into(),
             grammar: None,
         };
         let room = ContextRoom::Ample(200_000);

@@ -18,7 +18,11 @@ fn tools() -> ClientTools {
 }
 
 fn spec(name: &str) -> ClientToolSpec {
-    ClientToolSpec { name: name.to_owned(), description: String::new(), schema: json!({ "type": "object" }) }
+    ClientToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        schema: json!({ "type": "object" }).into(),
+    }
 }
 
 fn names_of(tools: &ClientTools) -> Vec<&'static str> {
@@ -55,8 +59,8 @@ fn names_that_are_written_alike_stay_apart() {
 fn a_list_with_a_fault_changes_nothing() {
     let tools = tools();
     tools.register("p", vec![spec("a")]).unwrap();
-    let broken = ClientToolSpec { schema: json!({ "type": "object", "properties": 3 }), ..spec("b") };
-    let list = ClientToolSpec { schema: json!({ "type": "array" }), ..spec("b") };
+    let broken = ClientToolSpec { schema: json!({ "type": "object", "properties": 3 }).into(), ..spec("b") };
+    let list = ClientToolSpec { schema: json!({ "type": "array" }).into(), ..spec("b") };
     let large = json!({ "type": "object", "description": "x".repeat(MAX_SCHEMA) });
     let many: Vec<_> = (0..=MAX_TOOLS).map(|number| spec(&number.to_string())).collect();
     for (specs, part) in [
@@ -65,7 +69,7 @@ fn a_list_with_a_fault_changes_nothing() {
         (vec![spec("a\n")], "is no name"),
         (vec![broken], "the schema of `b`"),
         (vec![list], "its `type` is not"),
-        (vec![ClientToolSpec { schema: large, ..spec("b") }], "bytes"),
+        (vec![ClientToolSpec { schema: large.into(), ..spec("b") }], "bytes"),
         (many, "at most"),
     ] {
         let fault = tools.register("p", specs).unwrap_err().to_string();

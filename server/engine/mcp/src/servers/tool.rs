@@ -39,7 +39,7 @@ pub(crate) struct McpTool {
     /// Its name at the server.
     tool: String,
     description: String,
-    schema: Value,
+    schema: Arc<Value>,
     /// Whether it only looks, where that is believed.
     only_looks: bool,
     /// The server's hint that it is read-only.
@@ -67,7 +67,7 @@ impl McpTool {
             server_name: server.name.clone(),
             name,
             description,
-            schema: Value::Object((*tool.input_schema).clone()),
+            schema: Arc::new(Value::Object((*tool.input_schema).clone())),
             only_looks: definition.trusts_hints && says_it_only_looks,
             says_it_only_looks,
             total: definition.timeout,
@@ -139,8 +139,8 @@ impl ErasedTool for McpTool {
         None
     }
 
-    fn input_schema(&self) -> Value {
-        self.schema.clone()
+    fn input_schema(&self) -> Arc<Value> {
+        Arc::clone(&self.schema)
     }
 
     async fn plan(&self, input: Value, _context: &CallContext) -> Result<CallPlan, ToolError> {

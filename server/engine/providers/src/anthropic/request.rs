@@ -344,7 +344,7 @@ mod tests {
         let tool = ToolDeclaration {
             name: "Read".into(),
             description: String::new(),
-            input_schema: json!({}),
+            input_schema: json!({}).into(),
             grammar: None,
         };
         let free = ModelRequest { tools: vec![tool], ..request(vec![user(vec![text("hi")])]) };
@@ -364,7 +364,7 @@ mod tests {
         let tool = ToolDeclaration {
             name: "Read".into(),
             description: String::new(),
-            input_schema: json!({}),
+            input_schema: json!({}).into(),
             grammar: None,
         };
         let request = ModelRequest {
@@ -413,7 +413,8 @@ mod tests {
             tools: vec![ToolDeclaration {
                 name: "Read".into(),
                 description: "Reads a file.".into(),
-                input_schema: json!({"type": "object", "properties": {"file_path": {"type": "string"}}}),
+                input_schema: json!({"type": "object", "properties": {"file_path": {"type": "string"}}})
+                    .into(),
                 grammar: None,
             }],
             temperature: Some(0.5),

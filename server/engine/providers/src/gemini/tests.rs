@@ -47,7 +47,7 @@ fn a_request_on_the_wire() {
         tools: vec![ToolDeclaration {
             name: "Read".into(),
             description: "Reads a file.".into(),
-            input_schema: json!({"type": "object"}),
+            input_schema: json!({"type": "object"}).into(),
             grammar: None,
         }],
         temperature: Some(0.5),
@@ -170,7 +170,7 @@ fn a_model_that_can_do_little_is_asked_for_little() {
     let tool = ToolDeclaration {
         name: "Read".into(),
         description: String::new(),
-        input_schema: json!({}),
+        input_schema: json!({}).into(),
         grammar: None,
     };
     let image = Image { media_type: "image/png".into(), data: "cA==".into(), text: None };

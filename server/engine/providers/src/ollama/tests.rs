@@ -50,7 +50,7 @@ fn a_request_on_the_wire() {
         tools: vec![ToolDeclaration {
             name: "Read".into(),
             description: "Reads a file.".into(),
-            input_schema: json!({"type": "object"}),
+            input_schema: json!({"type": "object"}).into(),
             grammar: None,
         }],
         temperature: Some(0.5),

@@ -319,7 +319,7 @@ async fn a_free_text_call_is_read_and_a_server_that_has_none_is_asked_with_a_fun
     let tool = kode_model::ToolDeclaration {
         name: "apply_patch".into(),
         description: String::new(),
-        input_schema: json!({"type": "object"}),
+        input_schema: json!({"type": "object"}).into(),
         grammar: Some("start: /.+/"),
     };
     let mut request = ModelRequest { tools: vec![tool], ..request() };

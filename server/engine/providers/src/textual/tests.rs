@@ -72,7 +72,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
     let tool = ToolDeclaration {
         name: "Read".into(),
         description: "Reads a file.".into(),
-        input_schema: json!({"type": "object"}),
+        input_schema: json!({"type": "object"}).into(),
         grammar: None,
     };
     ModelRequest {

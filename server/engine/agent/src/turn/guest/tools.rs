@@ -199,8 +199,8 @@ impl ErasedTool for OwnAction {
         None
     }
 
-    fn input_schema(&self) -> Value {
-        Value::Object(Map::new())
+    fn input_schema(&self) -> Arc<Value> {
+        Arc::new(Value::Object(Map::new()))
     }
 
     async fn plan(&self, input: Value, context: &CallContext) -> Result<CallPlan, ToolError> {

@@ -48,7 +48,7 @@ fn a_request_on_the_wire() {
         tools: vec![ToolDeclaration {
             name: "Read".into(),
             description: "Reads a file.".into(),
-            input_schema: json!({"type": "object", "properties": {"file_path": {"type": "string"}}}),
+            input_schema: json!({"type": "object", "properties": {"file_path": {"type": "string"}}}).into(),
             grammar: None,
         }],
         temperature: Some(0.5),
@@ -116,7 +116,7 @@ fn a_model_that_can_do_nothing_is_asked_for_nothing() {
     let tool = ToolDeclaration {
         name: "Read".into(),
         description: String::new(),
-        input_schema: json!({}),
+        input_schema: json!({}).into(),
         grammar: None,
     };
     let request = ModelRequest {
@@ -331,7 +331,7 @@ fn a_choice_of_no_tool_goes_with_tools_alone() {
     let tool = ToolDeclaration {
         name: "Read".into(),
         description: String::new(),
-        input_schema: json!({}),
+        input_schema: json!({}).into(),
         grammar: None,
     };
     let choice = |tools: Vec<ToolDeclaration>, tool_choice| {

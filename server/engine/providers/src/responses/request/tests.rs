@@ -86,7 +86,7 @@ fn conversation() -> ModelRequest {
         tools: vec![ToolDeclaration {
             name: "Read".into(),
             description: "Reads a file.".into(),
-            input_schema: json!({"type": "object", "properties": {"file_path": {"type": "string"}}}),
+            input_schema: json!({"type": "object", "properties": {"file_path": {"type": "string"}}}).into(),
             grammar: None,
         }],
         temperature: Some(0.5),
@@ -140,7 +140,7 @@ fn calls_of_a_tool_with_a_grammar_are_free_text_and_their_results_say_so() {
         tools: vec![ToolDeclaration {
             name: "apply_patch".into(),
             description: "Patches.".into(),
-            input_schema: json!({"type": "object"}),
+            input_schema: json!({"type": "object"}).into(),
             grammar: Some("start: /.+/"),
         }],
         ..request(vec![
@@ -322,7 +322,7 @@ fn a_choice_of_no_tool_goes_with_tools_alone() {
     let tool = ToolDeclaration {
         name: "Read".into(),
         description: String::new(),
-        input_schema: json!({}),
+        input_schema: json!({}).into(),
         grammar: None,
     };
     let choice = |tools: Vec<ToolDeclaration>, tool_choice| {
