@@ -102,6 +102,31 @@ fn the_small_program_becomes_the_one_that_started_it_where_that_is_of_another_bu
 }
 
 #[test]
+fn a_program_in_the_workspace_is_replaced_by_no_command() {
+    let fixture = Fixture::new(User::Own);
+    let program = fixture.path("ws/bin/kode-ls");
+    fs::create_dir(fixture.path("ws/bin")).unwrap();
+    fs::copy(binary(), &program).unwrap();
+    let run = |kind: &str, script: &str| {
+        let arguments = ["sandbox", "--kind", kind, "--", "sh", "-c", script];
+        collect(fixture.program(&program, &arguments).spawn().unwrap())
+    };
+    for script in
+        ["cp /bin/true t && mv t bin/kode-ls", "mv bin b", "echo x >> bin/kode-ls", "rm bin/kode-ls"]
+    {
+        let output = run("bubblewrap", script);
+        assert_ne!(output.code, 0, "{script}: {output:?}");
+    }
+    // The helper is not there yet.
+    let output = run("bubblewrap", "cp /bin/true bin/kode-ls-helper && ls bin");
+    assert_eq!(output.stdout, "kode-ls\nkode-ls-helper\n", "{output:?}");
+    assert!(!fixture.path("ws/bin/kode-ls-helper").exists(), "it is set aside: {output:?}");
+    let output = run("landlock", "true");
+    assert_ne!(output.code, 0);
+    assert!(output.stderr.contains("landlock alone cannot hold it there"), "{output:?}");
+}
+
+#[test]
 fn the_server_starts_the_small_program_for_a_command() {
     let command = "stat -Lc %s /run/kode-ls/helper";
     let script = Script::default().otherwise([call("Bash", json!({ "command": command })), say("Ran.")]);

@@ -92,8 +92,8 @@ impl Sandbox {
             helper,
             kind,
             writable,
-            read_only,
-            scripts,
+            mut read_only,
+            mut scripts,
             hidden,
             hides,
             home,
@@ -102,6 +102,15 @@ impl Sandbox {
             limits,
             remote,
         } = options;
+        // They run outside of the sandbox.
+        let (there, awaited) = helper.files_in(&writable);
+        if let (SandboxKind::Landlock, Some(program)) = (&kind, there.first()) {
+            return Err(io::Error::other(format!(
+                "{program} lies in a folder that commands write in, and landlock alone cannot hold it there; install bubblewrap, or use kode-ls from another folder"
+            )));
+        }
+        read_only.extend(there);
+        scripts.extend(awaited);
         let store = Quarantine::of(state.as_path());
         programs::exclude(&writable);
         let mut all_hidden = kode_base::secret_places::places(home.as_ref(), &state);

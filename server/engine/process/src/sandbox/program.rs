@@ -7,6 +7,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::ARGUMENT;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+use kode_base::paths::{AbsPath, real_path};
 
 /// The file name of the small program. It starts in a third of the time: the kernel and the loader touch 1 MB of it, and
 /// 5 MB of the other.
@@ -50,6 +52,19 @@ impl HelperProgram {
         Self::itself(program)
     }
 
+    /// Its files that lie in one of these folders: those that are there, and those that would be taken if they were there.
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    pub(super) fn files_in(&self, folders: &[AbsPath]) -> (Vec<AbsPath>, Vec<AbsPath>) {
+        let folders: Vec<_> = folders.iter().filter_map(|folder| real_path(folder.as_path()).ok()).collect();
+        let program = self.other.as_ref().unwrap_or(&self.file);
+        let files = [program.clone(), program.with_file_name(FILE)].into_iter().filter_map(|file| {
+            let folder = real_path(file.parent()?).ok()?;
+            let file = real_path(&file).unwrap_or_else(|_| folder.join(file.file_name().unwrap_or_default()));
+            folders.iter().any(|root| file.starts_with(root)).then(|| AbsPath::new(file).ok())?
+        });
+        files.partition(|file| file.as_path().exists())
+    }
+
     /// The file to start.
     #[must_use]
     pub fn file(&self) -> &Path {
@@ -70,6 +85,24 @@ impl HelperProgram {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn its_files_are_known_where_they_lie_in_a_folder_to_write_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
+        let (inside, outside) = (root.join("inside"), root.join("outside"));
+        for folder in [&inside, &outside] {
+            std::fs::create_dir(folder.as_path()).unwrap();
+            std::fs::write(folder.join("kode-ls").as_path(), "").unwrap();
+        }
+        std::os::unix::fs::symlink(outside.as_path(), inside.join("link").as_path()).unwrap();
+        let of = |path: AbsPath| HelperProgram::itself(path.into()).files_in(std::slice::from_ref(&inside));
+        let there = (vec![inside.join("kode-ls")], vec![inside.join(FILE)]);
+        assert_eq!(of(inside.join("kode-ls")), there);
+        assert_eq!(of(outside.join("kode-ls")), (Vec::new(), Vec::new()));
+        assert_eq!(of(inside.join("link/kode-ls")), (Vec::new(), Vec::new()));
+    }
 
     #[test]
     #[cfg(unix)]
