@@ -4,19 +4,19 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::{fs, io};
 
 /// The start value and the factor of FNV-1a with 64 bits, which is the same in every version of the compiler.
 const START: u64 = 0xcbf2_9ce4_8422_2325;
 const FACTOR: u64 = 0x0100_0000_01b3;
 
 fn main() -> io::Result<()> {
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = BTreeMap::new();
     collect(&root.join("src"), &mut files)?;
     let mut hash = START;
     for (path, content) in &files {
-        let name = path.strip_prefix(&root).unwrap_or(path).to_string_lossy().replace('\\', "/");
+        let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/");
         for byte in name.bytes().chain([0]).chain(content.iter().copied()).chain([0]) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(FACTOR);
         }

@@ -151,7 +151,8 @@ mod socket {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
