@@ -40,10 +40,11 @@ struct Confined {
 fn fixture(lines: &str) -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let root = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
-    let helper = root.join("helper");
+    let (helper, workspace) = (root.join("helper"), root.join("workspace"));
     fs::write(&helper, format!("{OPENING}{lines}\n")).unwrap();
     fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).unwrap();
-    Fixture { _folder: folder, shell: shell(&root, &helper) }
+    fs::create_dir(&workspace).unwrap();
+    Fixture { _folder: folder, shell: shell(&workspace, &helper) }
 }
 
 fn shell(root: &AbsPath, helper: &AbsPath) -> Confined {
