@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use kode_e2e::{Client, Offer, Project, Script, Session, call, copy_folder, say, text_of};
+use kode_e2e::{Client, LIMIT, Offer, Project, Script, Session, call, copy_folder, say, text_of};
 use serde_json::{Value, json};
 
 /// A dialect: its folder of fixtures, and its own parts.
@@ -64,6 +65,16 @@ fn hooks_of(project: &Project) -> Vec<String> {
         log.lines().map(|line| line.split(' ').next().unwrap_or_default().to_owned()).collect();
     labels.sort();
     labels
+}
+
+/// Waits until a hook that nothing waits for has run.
+fn wait_for_hook(project: &Project, label: &str) {
+    let deadline = Instant::now() + LIMIT;
+    let has_run = || fs::read_to_string(project.path("hook-log.txt")).is_ok_and(|log| log.contains(label));
+    while !has_run() {
+        assert!(Instant::now() < deadline, "the hook `{label}` has not run");
+        std::thread::yield_now();
+    }
 }
 
 /// The last prompt as the model was sent it.
@@ -164,6 +175,7 @@ fn once_it_is_trusted_hooks_rules_environment_and_servers_of_every_dialect_work(
         let turn = session.prompt("ticket 100");
         let asked = session.wait_permission(0);
         assert!(asked.to_string().contains("tickets:lookup"), "{name}: {asked}");
+        wait_for_hook(&project, "notify");
         session.respond(&asked, json!({ "decision": "allow", "scope": "once" })).unwrap();
         session.wait_done(&turn);
         let (result, failed) = project.model.last_results().remove(0);

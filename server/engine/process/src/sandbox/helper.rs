@@ -150,7 +150,10 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 /// Runs the helper as a program of its own: in the role that the arguments give, or, where they come from a program of another
 /// build, as that program.
 #[must_use]
-#[expect(clippy::disallowed_methods, reason = "it becomes the program that started it, which gave its own path")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it becomes the program that started it, which gave its own path"
+)]
 pub fn program_main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let first = arguments.next();
     match first.as_deref().and_then(OsStr::to_str) {
