@@ -38,12 +38,7 @@ fn input_of(input: OwnedFd) -> InputStream {
     {
         return Box::new(pipe);
     }
-    #[cfg(unix)]
-    let input = match socket::SharedSocket::new(input) {
-        Ok(socket) => return Box::new(socket),
-        Err(input) => input,
-    };
-    Box::new(tokio::fs::File::from_std(File::from(input)))
+    unless_pipe(input)
 }
 
 fn output_of(output: OwnedFd) -> OutputStream {
@@ -53,12 +48,22 @@ fn output_of(output: OwnedFd) -> OutputStream {
     {
         return Box::new(pipe);
     }
+    unless_pipe(output)
+}
+
+/// A stream in both directions.
+trait DuplexStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> DuplexStream for T {}
+
+/// The stream of a socket, a file, or a pipe that cannot be opened again.
+fn unless_pipe(file: OwnedFd) -> Box<dyn DuplexStream> {
     #[cfg(unix)]
-    let output = match socket::SharedSocket::new(output) {
+    let file = match socket::SharedSocket::new(file) {
         Ok(socket) => return Box::new(socket),
-        Err(output) => output,
+        Err(file) => file,
     };
-    Box::new(tokio::fs::File::from_std(File::from(output)))
+    Box::new(tokio::fs::File::from_std(File::from(file)))
 }
 
 /// The path by which a pipe is opened again, for a state of its own. Not every system lets it, such as one without `/proc`.
