@@ -3,12 +3,15 @@
 //! Rule: a helper is of the same source as the program that starts it. The small program compares the builds and becomes the
 //! other one where they differ, so that a file that is left from an earlier build or version changes nothing but time.
 
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::ARGUMENT;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
-use kode_base::paths::{AbsPath, real_path};
+use kode_base::paths::AbsPath;
+use kode_base::paths::real_path;
 
 /// The file name of the small program. It starts in a third of the time: the kernel and the loader touch 1 MB of it, and
 /// 5 MB of the other.
@@ -37,15 +40,18 @@ impl HelperProgram {
     }
 
     /// The small program beside this program, or this program where there is none that may be run, and on systems without a
-    /// sandbox.
+    /// sandbox. Links are followed now, so that one which is replaced later leads to no other program.
     #[must_use]
     pub fn beside(program: PathBuf) -> Self {
+        let program = real_path(&program).unwrap_or(program);
         #[cfg(any(target_os = "linux", target_os = "macos"))]
         {
             use rustix::fs::{Access, access};
 
-            let small = program.with_file_name(FILE);
-            if small.is_file() && access(&small, Access::EXEC_OK).is_ok() {
+            if let Ok(small) = real_path(program.with_file_name(FILE))
+                && small.is_file()
+                && access(&small, Access::EXEC_OK).is_ok()
+            {
                 return Self { file: small, other: Some(program) };
             }
         }
@@ -57,7 +63,8 @@ impl HelperProgram {
     pub(super) fn files_in(&self, folders: &[AbsPath]) -> (Vec<AbsPath>, Vec<AbsPath>) {
         let folders: Vec<_> = folders.iter().filter_map(|folder| real_path(folder.as_path()).ok()).collect();
         let program = self.other.as_ref().unwrap_or(&self.file);
-        let files = [program.clone(), program.with_file_name(FILE)].into_iter().filter_map(|file| {
+        let files = BTreeSet::from([program.clone(), self.file.clone(), program.with_file_name(FILE)]);
+        let files = files.into_iter().filter_map(|file| {
             let folder = real_path(file.parent()?).ok()?;
             let file = real_path(&file).unwrap_or_else(|_| folder.join(file.file_name().unwrap_or_default()));
             folders.iter().any(|root| file.starts_with(root)).then(|| AbsPath::new(file).ok())?
@@ -110,15 +117,21 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
 
         let folder = tempfile::tempdir().unwrap();
-        let own = folder.path().join("kode-ls");
+        let root = real_path(folder.path()).unwrap();
+        let own = root.join("kode-ls");
         assert_eq!(HelperProgram::beside(own.clone()), HelperProgram::itself(own.clone()));
-        let small = folder.path().join(FILE);
+        let small = root.join(FILE);
+        std::fs::write(&own, "").unwrap();
         std::fs::write(&small, "").unwrap();
         std::fs::set_permissions(&small, std::fs::Permissions::from_mode(0o644)).unwrap();
         assert_eq!(HelperProgram::beside(own.clone()), HelperProgram::itself(own.clone()));
         std::fs::set_permissions(&small, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let helper = HelperProgram::beside(own.clone());
-        assert_eq!(helper.file(), small);
-        assert_eq!(helper.arguments(), [BUILD.into(), own.into_os_string()]);
+        let link = root.join("link");
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        for program in [own.clone(), link] {
+            let helper = HelperProgram::beside(program);
+            assert_eq!(helper.file(), small);
+            assert_eq!(helper.arguments(), [BUILD.into(), own.clone().into_os_string()]);
+        }
     }
 }
