@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
@@ -31,6 +32,8 @@ pub enum Meanwhile {
     Closed,
     /// The editor refuses.
     Refused,
+    /// The editor refuses after so long.
+    RefusedLate(Duration),
     /// The editor says nothing within the limit.
     Silent,
     /// The editor never answers at all.
@@ -75,6 +78,16 @@ impl FakeEditor {
     /// The open documents.
     pub fn documents_now(&self) -> Vec<Target> {
         self.documents().iter().map(DocumentSnapshot::target).collect()
+    }
+
+    /// What happens before the next edit without one arrives.
+    pub fn meanwhile(&self, event: Meanwhile) {
+        self.meanwhile.lock().push_back(event);
+    }
+
+    /// Whether something is to happen before an edit that has not arrived.
+    pub fn is_expecting(&self) -> bool {
+        !self.meanwhile.lock().is_empty()
     }
 
     /// The user changes a document, and the editor says exactly what.
@@ -138,6 +151,10 @@ impl Host for FakeEditor {
             }
             Some(Meanwhile::Refused) => {
                 return DocumentEditOutcome::Rejected { reason: "read-only buffer".to_owned() };
+            }
+            Some(Meanwhile::RefusedLate(time)) => {
+                tokio::time::sleep(time).await;
+                return DocumentEditOutcome::Rejected { reason: "the connection ended".to_owned() };
             }
             Some(Meanwhile::Silent) => {
                 return DocumentEditOutcome::Unconfirmed { reason: "no didChange came".to_owned() };
@@ -326,7 +343,7 @@ impl Rig {
 
     /// Makes something happen before the next edit arrives; several calls, several edits.
     pub fn meanwhile(&self, event: Meanwhile) {
-        self.editor.meanwhile.lock().push_back(event);
+        self.editor.meanwhile(event);
     }
 }
 

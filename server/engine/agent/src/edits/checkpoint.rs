@@ -152,8 +152,10 @@ impl Edits {
         if files == Some(UserEdits::Discard) {
             self.discard_all(&turns, &step, &mut outcome).await;
         }
-        // A closed session leaves the rest for the next run.
-        let is_cut_short = self.book().is_closed;
+        // A closed session leaves the rest for the next run. An editor that goes away breaks its pipes first, so that edits
+        // fail while the session is still being closed.
+        let has_lost_edits = self.core.is_closing() && !outcome.failed.is_empty();
+        let is_cut_short = has_lost_edits || self.book().is_closed;
         drop(one_at_a_time);
         let is_noted =
             self.core.state().rewinds.restoring().is_some_and(|restoring| restoring.resolution == id);

@@ -4,8 +4,12 @@ use super::charges::{profile, two};
 use super::waiting::Settings;
 use super::*;
 use crate::engine::SessionError;
+use kode_base::paths::Target;
 use kode_config::policy::Policy;
+use kode_testing::text::{FakeEditor, Meanwhile};
+use kode_text::document::DocumentSnapshot;
 use kode_tools::built_in::built_in;
+use ropey::Rope;
 
 /// A session with one turn that has ended; its id, its journal and the bench it was in.
 async fn ended(bench: Bench, new: NewSession) -> (SessionId, std::path::PathBuf, Bench) {
@@ -141,6 +145,53 @@ async fn a_session_in_a_mode_that_was_switched_off_opens_in_the_default_mode_and
             && reported[0].contains("switched off"),
         "{reported:?}"
     );
+}
+
+/// An editor that is killed ends its pipes first, so that an edit fails before the session is closed.
+#[tokio::test(start_paused = true)]
+async fn a_restore_whose_editor_goes_away_is_finished_at_the_next_start() {
+    let home = tempfile::tempdir().unwrap();
+    let file = AbsPath::new(home.path().join("open.txt")).unwrap();
+    let editor = |text: &str| {
+        let editor = Arc::new(FakeEditor::default());
+        editor.open(DocumentSnapshot {
+            uri: format!("file://{file}"),
+            path: Some(file.clone()),
+            language_id: "text".into(),
+            version: 1,
+            text: Rope::from_str(text),
+        });
+        editor
+    };
+    let block = |id: &str, name: &str, input: serde_json::Value| {
+        Say::Answer(vec![Block::ToolUse { id: id.into(), name: name.into(), input, input_error: None }])
+    };
+    let bench_of = |home, script, editor: &Arc<FakeEditor>| {
+        let host = Arc::clone(editor) as Arc<dyn Host>;
+        Bench::with_host(home, script, built_in(), Arc::new(NoPolicyProvider), host)
+    };
+    let edit = json!({ "file_path": "open.txt", "old_string": "two", "new_string": "TWO" });
+    let script = vec![block("c0", "Read", json!({ "file_path": "open.txt" })), block("c1", "Edit", edit)];
+    let first = editor("one two\n");
+    let bench = bench_of(home, script, &first);
+    let wanted = NewSession { mode: Some(Mode::BypassPermissions), ..new(&bench) };
+    let session = bench.engine.new_session(wanted).unwrap();
+    assert_eq!(asks(&session).await, Some(TurnEnd::EndTurn));
+    let target = Target::File(file.clone());
+    assert_eq!(first.document(&target).unwrap().text.to_string(), "one TWO\n");
+
+    first.meanwhile(Meanwhile::RefusedLate(Duration::from_secs(1)));
+    let checkpoint = session.edits().checkpoints().remove(0).id;
+    session.edits().restore(&checkpoint, review::RestoreWhat::Both, review::UserEdits::Keep).unwrap();
+    while first.is_expecting() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    bench.engine.shutdown().await;
+
+    let second = editor("one TWO\n");
+    let bench = bench_of(bench.home, vec![], &second);
+    bench.engine.load_session(&[bench.root()], session.id()).await.unwrap();
+    assert_eq!(second.document(&target).unwrap().text.to_string(), "one two\n");
 }
 
 #[tokio::test]
