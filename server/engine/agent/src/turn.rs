@@ -214,6 +214,7 @@ impl<'a> TurnLoop<'a> {
         if !is_left_open(turn, reason) {
             close(turn, reason, self.model_calls);
         }
+        turn.conversation.thread.read(|thread| thread.messages.forget_written());
         turn.reach(Breakpoint::Ready, None);
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (mut spent, phases) = (self.spent, turn.conversation.phases().times());

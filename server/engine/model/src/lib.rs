@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use kode_base::effort::Effort;
 use kode_net::http::HttpError;
 
-pub use history::History;
+pub use history::{History, WrittenMessage};
 
 /// The author of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -353,7 +353,7 @@ pub enum Delta {
 }
 
 /// The abilities of a model, as its provider serves it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Capabilities {
     /// Whether it streams.
     pub streaming: bool,

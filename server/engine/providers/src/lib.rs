@@ -23,6 +23,7 @@ pub mod scripted;
 pub mod textual;
 mod toolless;
 pub mod unseen;
+mod written;
 
 #[cfg(test)]
 extern crate self as kode_providers;

@@ -9,8 +9,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::unseen;
+use crate::written::{MessageFacts, MessageList};
 use kode_base::effort::Effort;
-use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, Wire};
+use kode_model::{Block, Capabilities, History, Image, Message, ModelRequest, Role, Wire};
 
 /// The smallest reasoning budget the API accepts.
 const MIN_THINKING_BUDGET: u32 = 1024;
@@ -31,7 +32,7 @@ pub(super) struct MessagesBody<'a> {
     max_tokens: u32,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<RequestBlock<'a>>,
-    messages: Vec<RequestMessage<'a>>,
+    messages: MessageList<RequestMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<MessagesTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,17 +126,22 @@ pub(super) fn body<'a>(
     }
     let mut messages = messages(model, host, capabilities, &request.messages);
     // The end of this request, and that of the one before: a round of many calls goes further than the API looks back.
-    let of_user = messages.iter_mut().rev().filter(|message| message.role == Role::User);
+    let of_user = messages
+        .new
+        .iter_mut()
+        .rev()
+        .map(|(message, _)| message)
+        .filter(|message| message.role == Role::User);
     for last in of_user.take(CACHED_ENDS).filter_map(|message| last_cacheable(&mut message.content)) {
         last.cache_control = Some(CacheControl::Ephemeral);
     }
     let reminders = request.reminders.iter().filter_map(|text| text_content(text)).map(RequestBlock::from);
-    match messages.last_mut().filter(|message| message.role == Role::User) {
-        Some(last) => last.content.extend(reminders),
+    match messages.new.last_mut().filter(|(message, _)| message.role == Role::User) {
+        Some((last, _)) => last.content.extend(reminders),
         None => {
             let content: Vec<_> = reminders.collect();
             if !content.is_empty() {
-                messages.push(RequestMessage { role: Role::User, content });
+                messages.new.push((RequestMessage { role: Role::User, content }, request.messages.len()));
             }
         }
     }
@@ -184,36 +190,81 @@ impl<'a> From<RequestContent<'a>> for RequestBlock<'a> {
     }
 }
 
-/// The messages with something in them, those of one role in a row made one.
+/// The messages with something in them, those of one role in a row made one. Those before the ones that are marked are kept for the
+/// next request.
 fn messages<'a>(
     model: &str,
     host: &str,
     capabilities: Capabilities,
-    history: &'a [Message],
-) -> Vec<RequestMessage<'a>> {
-    let mut messages: Vec<RequestMessage<'_>> = Vec::with_capacity(history.len());
-    for message in history {
+    history: &'a History,
+) -> MessageList<RequestMessage<'a>> {
+    let mut list = MessageList::of(history, Wire::AnthropicMessages, (model, host), capabilities);
+    list.new = new_messages(model, host, capabilities, (history, list.start()));
+    let mut marked = marked_from(&list.new);
+    if marked.is_none() && !list.written.is_empty() {
+        list.written.clear();
+        list.new = new_messages(model, host, capabilities, (history, 0));
+        marked = marked_from(&list.new);
+    }
+    list.keep(history, marked.unwrap_or_default(), RequestMessage::facts);
+    list
+}
+
+/// The first message that is marked as an end of the provider's cache; `None` where there are fewer than are marked.
+fn marked_from(messages: &[(RequestMessage<'_>, usize)]) -> Option<usize> {
+    let mut of_user = (0..messages.len()).rev().filter(|at| messages[*at].0.role == Role::User);
+    of_user.nth(CACHED_ENDS - 1)
+}
+
+/// The messages from `start` on.
+fn new_messages<'a>(
+    model: &str,
+    host: &str,
+    capabilities: Capabilities,
+    (history, start): (&'a [Message], usize),
+) -> Vec<(RequestMessage<'a>, usize)> {
+    let mut messages: Vec<(RequestMessage<'_>, usize)> = Vec::new();
+    for (at, message) in history.iter().enumerate().skip(start) {
         let keeps_reasoning = is_own(model, host, message);
         let blocks = message.content.iter();
         let content =
             blocks.filter_map(|block| content(block, capabilities, keeps_reasoning)).map(RequestBlock::from);
         match messages.last_mut() {
-            Some(last) if last.role == message.role => last.content.extend(content),
+            Some((last, end)) if last.role == message.role => {
+                last.content.extend(content);
+                *end = at + 1;
+            }
             _ => {
                 let content: Vec<_> = content.collect();
                 if !content.is_empty() {
-                    messages.push(RequestMessage { role: message.role, content });
+                    messages.push((RequestMessage { role: message.role, content }, at + 1));
                 }
             }
         }
     }
-    for message in &mut messages {
+    for (message, _) in &mut messages {
         // The API wants results before anything else the user says; the sort is stable.
         message.content.sort_by_key(|block| {
             message.role == Role::User && !matches!(block.content, RequestContent::ToolResult { .. })
         });
     }
     messages
+}
+
+impl RequestMessage<'_> {
+    /// Notes of an answer whether it begins with reasoning, and of the user's words whether results are in them.
+    fn facts(&self) -> MessageFacts {
+        let note = match self.role {
+            Role::Assistant => matches!(
+                self.content.first().map(|block| &block.content),
+                Some(RequestContent::Thinking { .. } | RequestContent::RedactedThinking { .. })
+            ),
+            Role::User => {
+                self.content.iter().any(|block| matches!(block.content, RequestContent::ToolResult { .. }))
+            }
+        };
+        MessageFacts { role: self.role, note }
+    }
 }
 
 /// Whether a message is this model's own: another one's reasoning is signed for another one.
@@ -269,7 +320,7 @@ fn reasoning(
     model: &str,
     effort: Effort,
     max_tokens: u32,
-    messages: &[RequestMessage<'_>],
+    messages: &MessageList<RequestMessage<'_>>,
 ) -> (Option<ThinkingOptions>, Option<OutputConfig>) {
     if !BUDGET_MODELS.iter().any(|part| model.contains(part)) {
         return (Some(ThinkingOptions::Adaptive { display: "summarized" }), Some(OutputConfig { effort }));
@@ -286,17 +337,12 @@ fn reasoning(
 
 /// With a budget the API wants every answer since the user last spoke to begin with reasoning, so a round of tool calls
 /// in which one is sent without continues without. Words that come with results are part of the round.
-fn may_begin_reasoning(sent: &[RequestMessage<'_>]) -> bool {
-    let has_results = |message: &RequestMessage<'_>| {
-        message.content.iter().any(|block| matches!(block.content, RequestContent::ToolResult { .. }))
-    };
-    let begins_with_reasoning = |message: &RequestMessage<'_>| {
-        let first = message.content.first().map(|block| &block.content);
-        matches!(first, Some(RequestContent::Thinking { .. } | RequestContent::RedactedThinking { .. }))
-    };
-    let round =
-        sent.iter().rev().take_while(|message| message.role == Role::Assistant || has_results(message));
-    round.filter(|message| message.role == Role::Assistant).all(begins_with_reasoning)
+fn may_begin_reasoning(sent: &MessageList<RequestMessage<'_>>) -> bool {
+    let new = sent.new.iter().rev().map(|(message, _)| message.facts());
+    let written = sent.written.iter().rev();
+    let written = written.map(|message| MessageFacts { role: message.role, note: message.note });
+    let mut round = new.chain(written).take_while(|message| message.role == Role::Assistant || message.note);
+    round.all(|message| message.role == Role::User || message.note)
 }
 
 #[cfg(test)]

@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use super::sealed::{ChatSeal, ProviderFields};
 use crate::unseen;
+use crate::written::{MessageFacts, MessageList};
 use kode_base::effort::Effort;
-use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, ToolChoice, Wire};
+use kode_model::{Block, Capabilities, History, Image, Message, ModelRequest, Role, ToolChoice, Wire};
 
 /// The separator of texts that become one.
 const BLANK_LINE: &str = "\n\n";
@@ -51,7 +52,7 @@ pub(super) struct ChatDialect<'a> {
 #[derive(Serialize)]
 pub(super) struct ChatBody<'a> {
     model: &'a str,
-    messages: Vec<ChatMessage<'a>>,
+    messages: MessageList<ChatMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ChatTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,13 +169,13 @@ pub(super) fn body<'a>(dialect: ChatDialect<'a>, request: &'a ModelRequest) -> C
     let system = joined(request.system.iter().map(String::as_str));
     if let Some(system) = system {
         if capabilities.system_message {
-            messages.insert(0, ChatMessage::System { content: system });
+            messages.first.push(ChatMessage::System { content: system });
         } else {
-            prepend(&mut messages, system);
+            prepend(&mut messages.new, system);
         }
     }
     if let Some(reminders) = joined(request.reminders.iter().map(String::as_str)) {
-        say(&mut messages, vec![ChatPart::Text { text: reminders.into() }]);
+        say(&mut messages.new, vec![ChatPart::Text { text: reminders.into() }], request.messages.len());
     }
     let tools = request.tools.iter().filter(|_| capabilities.tool_use).map(|tool| ChatTool {
         kind: "function",
@@ -204,29 +205,40 @@ pub(super) fn body<'a>(dialect: ChatDialect<'a>, request: &'a ModelRequest) -> C
     }
 }
 
+/// A message of a request, and the index behind its newest message of the history.
+type NewMessage<'a> = (ChatMessage<'a>, usize);
+
 /// The messages with something in them. What the user says in a row is one message: some servers want roles to
-/// alternate.
-fn messages<'a>(dialect: ChatDialect<'a>, history: &'a [Message]) -> Vec<ChatMessage<'a>> {
+/// alternate. Those before the newest answer are kept for the next request.
+fn messages<'a>(dialect: ChatDialect<'a>, history: &'a History) -> MessageList<ChatMessage<'a>> {
+    let model = (dialect.model, dialect.host);
+    let mut list = MessageList::of(history, Wire::ChatCompletions, model, dialect.capabilities);
     let called = rounds_with_calls(history);
-    let mut messages = Vec::with_capacity(history.len() + 2);
-    for (message, called) in history.iter().zip(called) {
+    for (at, (message, called)) in history.iter().zip(called).enumerate().skip(list.start()) {
         match message.role {
-            Role::User => push_user(&mut messages, message, dialect.capabilities),
+            Role::User => push_user(&mut list.new, message, (dialect.capabilities, at + 1)),
             Role::Assistant => {
                 let returned = ReturnedParts {
                     is_own: is_own(dialect, message),
                     reasoning: dialect.capabilities.sends_reasoning_back && called,
                     signed_calls: dialect.capabilities.signed_calls,
                 };
-                messages.extend(assistant(message, returned));
+                list.new.extend(assistant(message, returned).map(|message| (message, at + 1)));
             }
         }
     }
-    messages
+    if dialect.capabilities.system_message {
+        let is_answer = |(message, _): &NewMessage<'_>| matches!(message, ChatMessage::Assistant { .. });
+        let newest = list.new.iter().rposition(is_answer).unwrap_or_default();
+        // Nothing is asked about them later.
+        list.keep(history, newest, |_| MessageFacts { role: Role::User, note: false });
+    }
+    list
 }
 
 /// For each message whether tools were called between the words of the user that it is between. Models that want
-/// their reasoning back want that of all such rounds, also of those that are over.
+/// their reasoning back want that of all such rounds, also of those that are over. Only the newest answer of a round can be without a
+/// call, so that no later message changes this for those before.
 fn rounds_with_calls(history: &[Message]) -> Vec<bool> {
     let begins_round = |message: &Message| {
         message.role == Role::User
@@ -252,7 +264,11 @@ fn is_own(dialect: ChatDialect<'_>, message: &Message) -> bool {
 }
 
 /// Results first, each a message of its own; then their pictures and whatever else the user says, as one message.
-fn push_user<'a>(messages: &mut Vec<ChatMessage<'a>>, message: &'a Message, capabilities: Capabilities) {
+fn push_user<'a>(
+    messages: &mut Vec<NewMessage<'a>>,
+    message: &'a Message,
+    (capabilities, end): (Capabilities, usize),
+) {
     let mut said = Vec::new();
     for block in &message.content {
         let Block::ToolResult { tool_use_id, content, images, is_error: _ } = block else { continue };
@@ -264,7 +280,7 @@ fn push_user<'a>(messages: &mut Vec<ChatMessage<'a>>, message: &'a Message, capa
         } else {
             PICTURES_FOLLOW.into()
         };
-        messages.push(ChatMessage::Tool { tool_call_id: tool_use_id, content });
+        messages.push((ChatMessage::Tool { tool_call_id: tool_use_id, content }, end));
         said.extend(unseen::taken(images, capabilities).map(picture));
     }
     said.extend(message.content.iter().filter_map(|block| match block {
@@ -276,15 +292,16 @@ fn push_user<'a>(messages: &mut Vec<ChatMessage<'a>>, message: &'a Message, capa
         | Block::ToolUse { .. }
         | Block::ToolResult { .. } => None,
     }));
-    say(messages, said);
+    say(messages, said, end);
 }
 
-/// Adds what the user says to the last message, if that is the user's, or as a new one.
-fn say<'a>(messages: &mut Vec<ChatMessage<'a>>, said: Vec<ChatPart<'a>>) {
+/// Adds what the user says to the last message, if that is the user's, or as a new one; `end` is behind it in the history.
+fn say<'a>(messages: &mut Vec<NewMessage<'a>>, said: Vec<ChatPart<'a>>, end: usize) {
     if said.is_empty() {
         return;
     }
-    let mut parts = match messages.pop_if(|last| matches!(last, ChatMessage::User { .. })) {
+    let last = messages.pop_if(|(last, _)| matches!(last, ChatMessage::User { .. }));
+    let mut parts = match last.map(|(last, _)| last) {
         Some(ChatMessage::User { content: UserContent::Text(text) }) => {
             vec![ChatPart::Text { text: text.into() }]
         }
@@ -304,12 +321,12 @@ fn say<'a>(messages: &mut Vec<ChatMessage<'a>>, said: Vec<ChatPart<'a>>) {
         Some(texts) => UserContent::Text(texts.join(BLANK_LINE)),
         None => UserContent::Parts(parts),
     };
-    messages.push(ChatMessage::User { content });
+    messages.push((ChatMessage::User { content }, end));
 }
 
 /// Puts the system prompt before what the user says first, for models without a place for it.
-fn prepend(messages: &mut Vec<ChatMessage<'_>>, system: String) {
-    match messages.first_mut() {
+fn prepend(messages: &mut Vec<NewMessage<'_>>, system: String) {
+    match messages.first_mut().map(|(first, _)| first) {
         Some(ChatMessage::User { content: UserContent::Text(text) }) => {
             *text = format!("{system}{BLANK_LINE}{text}");
         }
@@ -321,7 +338,7 @@ fn prepend(messages: &mut Vec<ChatMessage<'_>>, system: String) {
         },
         Some(ChatMessage::System { .. } | ChatMessage::Assistant { .. } | ChatMessage::Tool { .. })
         | None => {
-            messages.insert(0, ChatMessage::User { content: UserContent::Text(system) });
+            messages.insert(0, (ChatMessage::User { content: UserContent::Text(system) }, 0));
         }
     }
 }
