@@ -10,6 +10,7 @@ mod tests;
 
 use std::ops::Range;
 
+use parking_lot::Mutex;
 use ropey::Rope;
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +56,29 @@ pub struct Weave {
     /// Whether each layer is in the text.
     active: Vec<bool>,
     runs: u32,
+    #[serde(skip)]
+    cursor: WeaveCursor,
 }
+
+/// The span that was looked for last, and the byte of the text at which it starts. The next keystroke is most often near it, so that
+/// it is searched from there and not from the start of the text. Whatever adds, removes, shows or hides spans resets it.
+#[derive(Debug, Default)]
+struct WeaveCursor(Mutex<(usize, usize)>);
+
+impl Clone for WeaveCursor {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for WeaveCursor {
+    /// Two weaves are the same wherever somebody has typed last.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for WeaveCursor {}
 
 /// Where a layer is in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +97,8 @@ impl Weave {
     /// A weave for unchanged text of this many bytes.
     #[must_use]
     pub fn new(len: usize) -> Self {
-        let mut weave = Self { spans: Vec::new(), active: Vec::new(), runs: 0 };
+        let mut weave =
+            Self { spans: Vec::new(), active: Vec::new(), runs: 0, cursor: WeaveCursor::default() };
         if len > 0 {
             weave.spans.push(WeaveSpan::plain(len));
         }
@@ -91,6 +115,7 @@ impl Weave {
     /// `active` the text after it has them, without it they are only proposed and the text stays.
     pub fn add_layer(&mut self, text: &Rope, edits: &[TextEdit], active: bool) -> LayerId {
         let layer = LayerId::try_from(self.active.len()).unwrap_or(LayerId::MAX);
+        self.cursor = WeaveCursor::default();
         self.active.push(active);
         for edit in edits.iter().rev() {
             let run = LayerRun { layer, number: self.runs };
@@ -126,6 +151,10 @@ impl Weave {
         may_switch: &dyn Fn(LayerId) -> bool,
     ) -> (Vec<TextEdit>, Vec<(LayerId, bool)>) {
         let edits: Vec<TextEdit> = edits.iter().flat_map(|edit| smallest(text, edit)).collect();
+        // A switch of layers changes text beside what is plain.
+        if edits.iter().all(|edit| self.plain_around(&reach(text, edit)).is_some()) {
+            return (edits, Vec::new());
+        }
         let (mut typed, mut switched) = (Vec::new(), Vec::new());
         let survey = self.survey();
         for cluster in clusters(&survey, text, &edits) {
@@ -139,9 +168,46 @@ impl Weave {
 
     /// Takes in what the user typed into `text`: edits sorted and not overlapping.
     pub fn type_in(&mut self, text: &Rope, edits: &[TextEdit]) {
+        let mut is_plain = true;
         // From the end, so that the offsets of those before stay.
-        edits.iter().rev().for_each(|edit| self.type_one(text, edit));
-        self.join();
+        for edit in edits.iter().rev() {
+            match self.plain_around(&edit.range) {
+                Some(span) => {
+                    let span = &mut self.spans[span];
+                    span.len = span.len - edit.range.len() + edit.new_text.len();
+                }
+                None => {
+                    is_plain = false;
+                    self.cursor = WeaveCursor::default();
+                    self.type_one(text, edit);
+                }
+            }
+        }
+        if !is_plain {
+            self.join();
+        }
+    }
+
+    /// The span of plain text in the document that reaches beyond both ends of these bytes, if they are within one.
+    fn plain_around(&self, range: &Range<usize>) -> Option<usize> {
+        let mut cursor = self.cursor.0.lock();
+        let visible = |index: usize| match self.spans[index].hidden {
+            None => self.spans[index].len,
+            Some(_) => 0,
+        };
+        let (mut index, mut at) = *cursor;
+        while at > range.start {
+            index -= 1;
+            at -= visible(index);
+        }
+        while index < self.spans.len() && at + visible(index) < range.start {
+            at += visible(index);
+            index += 1;
+        }
+        *cursor = (index, at);
+        let span = self.spans.get(index)?;
+        let is_around = at < range.start && range.end < at + visible(index);
+        (is_around && span.is_plain()).then_some(index)
     }
 
     /// The edits of the text that put the layers in or take them out.
@@ -166,6 +232,7 @@ impl Weave {
     /// before.
     pub fn switch(&mut self, text: &Rope, layers: &[(LayerId, bool)]) {
         self.active = self.with_switched(layers);
+        self.cursor = WeaveCursor::default();
         let mut at = 0;
         for span in &mut self.spans {
             let was_visible = span.hidden.is_none();
@@ -203,6 +270,7 @@ impl Weave {
 
     /// Makes layers part of the text for good, in it or out of it as they are now.
     pub fn retire(&mut self, layers: &[LayerId]) {
+        self.cursor = WeaveCursor::default();
         let active = &self.active;
         let is_retired = |run: &LayerRun| layers.contains(&run.layer);
         self.spans.retain_mut(|span| {
