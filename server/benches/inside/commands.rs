@@ -104,7 +104,8 @@ pub(crate) fn run() {
 
 /// The sandbox of a workspace without settings of its own, of this kind.
 fn sandbox(root: &AbsPath, workspace: &AbsPath, kind: SandboxKind) -> Sandbox {
-    let helper = HelperProgram::beside(env!("CARGO_BIN_EXE_kode-ls").into());
+    let program = std::env::var_os("KODE_LS_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_kode-ls").into());
+    let helper = HelperProgram::beside(program.into());
     let policies = SettingsPolicies::new(PolicyOptions {
         home: etcetera::home_dir().ok().and_then(|home| AbsPath::new(home).ok()),
         state: root.join("state"),
