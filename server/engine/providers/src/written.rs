@@ -1,6 +1,6 @@
 //! The messages of a request, of which the oldest were written for an earlier request of the turn.
 //!
-//! Rule: what is taken from an earlier request has the bytes that it would be written in now. An adapter keeps only messages that no
+//! Rule: a message of an earlier request has the bytes that it would be written in now. An adapter keeps only messages that no
 //! later message changes.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,7 +19,7 @@ pub(crate) struct MessageList<M> {
     pub(crate) new: Vec<(M, usize)>,
 }
 
-/// What an adapter says of a message that is kept.
+/// The facts about a kept message, from its adapter.
 pub(crate) struct MessageFacts {
     pub(crate) role: Role,
     pub(crate) note: bool,
@@ -43,7 +43,7 @@ impl<M: Serialize> MessageList<M> {
     pub(crate) fn keep(&mut self, history: &History, count: usize, facts: impl Fn(&M) -> MessageFacts) {
         let mut kept = 0;
         for (message, end) in &self.new[..count] {
-            // What has no written form fails with its request.
+            // A message without a written form fails with its request.
             let Ok(json) = serde_json::value::to_raw_value(message) else { break };
             let MessageFacts { role, note } = facts(message);
             self.written.push(WrittenMessage { end: *end, role, note, json: json.into() });

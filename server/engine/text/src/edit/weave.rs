@@ -61,7 +61,7 @@ pub struct Weave {
 }
 
 /// The span that was looked for last, and the byte of the text at which it starts. The next keystroke is most often near it, so that
-/// it is searched from there and not from the start of the text. Whatever adds, removes, shows or hides spans resets it.
+/// it is searched from there and not from the start of the text. Each change that adds, removes, shows or hides spans resets it.
 #[derive(Debug, Default)]
 struct WeaveCursor(Mutex<(usize, usize)>);
 
@@ -72,7 +72,7 @@ impl Clone for WeaveCursor {
 }
 
 impl PartialEq for WeaveCursor {
-    /// Two weaves are the same wherever somebody has typed last.
+    /// Two weaves are the same wherever the user has typed last.
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -151,7 +151,7 @@ impl Weave {
         may_switch: &dyn Fn(LayerId) -> bool,
     ) -> (Vec<TextEdit>, Vec<(LayerId, bool)>) {
         let edits: Vec<TextEdit> = edits.iter().flat_map(|edit| smallest(text, edit)).collect();
-        // A switch of layers changes text beside what is plain.
+        // A switch of layers changes text beside plain text.
         if edits.iter().all(|edit| self.plain_around(&reach(text, edit)).is_some()) {
             return (edits, Vec::new());
         }
