@@ -5,7 +5,6 @@
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -17,8 +16,7 @@ use crate::lifecycle::Lifecycle;
 use crate::logging;
 use crate::signals::EndSignals;
 
-/// The most threads for the process's own tasks, beside the one that serves the connection. Their work is short; more threads would
-/// only cost start-up time.
+/// The work of the process's own tasks is short; more threads would only cost start-up time.
 const WORKER_THREADS: usize = 2;
 
 /// How long the end of the process waits for the threads of its runtime. A read of standard input or of a terminal that is under
@@ -33,7 +31,7 @@ const END_OF_THREADS: Duration = Duration::from_millis(if cfg!(windows) { 100 } 
 pub(crate) fn run<T>(serve: impl Future<Output = io::Result<T>>) -> anyhow::Result<T> {
     let _log = logging::init();
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(worker_threads())
+        .worker_threads(WORKER_THREADS)
         .enable_all()
         .build()
         .context("the runtime cannot start")?;
@@ -41,15 +39,6 @@ pub(crate) fn run<T>(serve: impl Future<Output = io::Result<T>>) -> anyhow::Resu
     let ended = runtime.block_on(serve);
     end(runtime);
     ended.context("standard input and output cannot be opened")
-}
-
-/// The number of threads for the process's own tasks. Where only two processors are shared with the editor, tasks that are handed from
-/// one thread to the other wait for a processor: there a round takes 7 % longer with two, and a long text a quarter.
-fn worker_threads() -> usize {
-    match thread::available_parallelism() {
-        Ok(processors) if processors.get() <= WORKER_THREADS => 1,
-        Ok(_) | Err(_) => WORKER_THREADS,
-    }
 }
 
 /// Ends a runtime before its process ends.
