@@ -2,7 +2,7 @@
 //!
 //! Rule: the system gives a user few watches and tells each of everything in its folders; so this program has one, the
 //! caller, as long as anybody does. A folder that is known by several names, by way of links, is reported under each of
-//! them. Mere reading emits nothing.
+//! them. Mere reading emits nothing. The end of a subscription waits for nothing.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,15 @@ struct SharedWatcher {
     /// Held while the system is asked, for which its thread is needed: never taken on that thread, nor together with `known`.
     watcher: Mutex<RecommendedWatcher>,
     known: Arc<Mutex<ListenerTable>>,
+    ended: Mutex<EndedSubscriptions>,
+}
+
+/// Subscriptions that have ended, and whose folders are still to be left.
+#[derive(Default)]
+struct EndedSubscriptions {
+    ids: Vec<u64>,
+    /// Whether a thread leaves them.
+    is_leaving: bool,
 }
 
 #[derive(Default)]
@@ -100,10 +109,23 @@ impl FolderWatch {
 }
 
 impl Drop for FolderWatch {
+    /// Leaves its folders in a thread: the system's own answers no request as long as events keep coming, and a task that waited for it
+    /// would hold up all others.
     fn drop(&mut self) {
-        let mut watcher = self.shared.watcher.lock();
-        let left = self.shared.known.lock().end(self.id);
-        left.into_iter().for_each(|(folder, left)| settle(&mut watcher, &folder, left));
+        self.shared.known.lock().hearers.remove(&self.id);
+        {
+            let mut ended = self.shared.ended.lock();
+            ended.ids.push(self.id);
+            if std::mem::replace(&mut ended.is_leaving, true) {
+                return;
+            }
+        }
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new().name("kode-unwatch".to_owned());
+        if let Err(error) = thread.spawn(move || shared.leave_ended()) {
+            tracing::debug!(%error, "folders are left with the next subscription that ends");
+            self.shared.ended.lock().is_leaving = false;
+        }
     }
 }
 
@@ -147,7 +169,26 @@ impl SharedWatcher {
         // By default the system also reports each file that any program opens in these folders.
         let changes = EventKindMask::CORE | EventKindMask::ACCESS_CLOSE;
         let watcher = RecommendedWatcher::new(hear, Config::default().with_event_kinds(changes))?;
-        Ok(Self { watcher: Mutex::new(watcher), known })
+        Ok(Self { watcher: Mutex::new(watcher), known, ended: Mutex::default() })
+    }
+
+    /// Leaves the folders of subscriptions that have ended, until there is none.
+    fn leave_ended(&self) {
+        loop {
+            let ids = {
+                let mut ended = self.ended.lock();
+                if ended.ids.is_empty() {
+                    ended.is_leaving = false;
+                    return;
+                }
+                std::mem::take(&mut ended.ids)
+            };
+            for id in ids {
+                let mut watcher = self.watcher.lock();
+                let left = self.known.lock().end(id);
+                left.into_iter().for_each(|(folder, left)| settle(&mut watcher, &folder, left));
+            }
+        }
     }
 }
 

@@ -22,6 +22,13 @@ fn wait(reported: &Receiver<(EventKind, Vec<PathBuf>)>, path: &Path) {
     while !reported.recv().unwrap().1.iter().any(|reported| reported == path) {}
 }
 
+/// Waits until the folders of ended subscriptions are left.
+fn wait_until_left(other: &FolderWatch) {
+    while other.shared.ended.lock().is_leaving {
+        std::thread::yield_now();
+    }
+}
+
 fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = real_path(folder.path()).unwrap();
@@ -58,6 +65,27 @@ fn all_who_ask_share_one_watch_and_whoever_leaves_takes_nothing_from_the_others(
 }
 
 #[test]
+fn a_subscription_ends_while_the_system_answers_nothing() {
+    let (_kept, root) = folder();
+    let ((one, _), (other, reported_other)) = (hearing(), hearing());
+    one.watch(&root).unwrap();
+    other.watch(&root).unwrap();
+    let busy = other.shared.watcher.lock();
+    let (sender, ended) = channel();
+    std::thread::spawn(move || {
+        drop(one);
+        sender.send(()).unwrap();
+    });
+    ended.recv_timeout(std::time::Duration::from_secs(30)).unwrap();
+    drop(busy);
+    wait_until_left(&other);
+    let hearers = other.shared.known.lock().folders[&root].hearers.clone();
+    assert_eq!(hearers, [other.id]);
+    fs::write(root.join("a"), "").unwrap();
+    wait(&reported_other, &root.join("a"));
+}
+
+#[test]
 fn a_folder_with_two_names_is_heard_of_by_the_name_that_was_given() {
     let (_kept, root) = folder();
     let (real, link) = (root.join("real"), root.join("link"));
@@ -74,6 +102,7 @@ fn a_folder_with_two_names_is_heard_of_by_the_name_that_was_given() {
     wait(&reported_name, &real.join("b"));
     by_link.watch(&link).unwrap();
     drop(by_name);
+    wait_until_left(&by_link);
     fs::write(real.join("c"), "").unwrap();
     wait(&reported_link, &link.join("c"));
 }
