@@ -61,7 +61,7 @@ pub struct Weave {
 }
 
 /// The span that was looked for last, and the byte of the text at which it starts. The next keystroke is most often near it, so that
-/// it is searched from there and not from the start of the text. Each change that adds, removes, shows or hides spans resets it.
+/// it is searched from there and not from the start of the text. Each change that adds, removes, joins, shows or hides spans resets it.
 #[derive(Debug, Default)]
 struct WeaveCursor(Mutex<(usize, usize)>);
 
@@ -270,7 +270,6 @@ impl Weave {
 
     /// Makes layers part of the text for good, in it or out of it as they are now.
     pub fn retire(&mut self, layers: &[LayerId]) {
-        self.cursor = WeaveCursor::default();
         let active = &self.active;
         let is_retired = |run: &LayerRun| layers.contains(&run.layer);
         self.spans.retain_mut(|span| {
@@ -442,6 +441,7 @@ impl Weave {
 
     /// Joins neighbors of one fate, so that spans are as many as changes and not as keystrokes.
     fn join(&mut self) {
+        self.cursor = WeaveCursor::default();
         self.spans.dedup_by(|next, span| {
             let same = span.inserted == next.inserted
                 && span.removed == next.removed
