@@ -127,34 +127,60 @@ pub(crate) fn estimate(text: &str, family: TokenizerFamily) -> u64 {
     prices.sum::<u64>().div_ceil(100)
 }
 
-/// Cuts a text into its parts and counts them.
+/// A byte's kinds, one bit each. Bytes of characters beyond ASCII have none.
+type ByteKinds = u8;
+
+const CAPITAL: ByteKinds = 1;
+const SMALL: ByteKinds = 1 << 1;
+const DIGIT: ByteKinds = 1 << 2;
+const BREAK: ByteKinds = 1 << 3;
+const BLANK: ByteKinds = 1 << 4;
+const PUNCTUATION: ByteKinds = 1 << 5;
+
+/// The kinds of each byte.
+static BYTE_KINDS: [ByteKinds; 256] = {
+    let mut kinds = [0; 256];
+    let mut byte: u8 = 0;
+    while byte.is_ascii() {
+        kinds[byte as usize] = match byte {
+            b'A'..=b'Z' => CAPITAL,
+            b'a'..=b'z' => SMALL,
+            b'0'..=b'9' => DIGIT,
+            b'\n' | b'\r' => BREAK,
+            b' ' | b'\t' => BLANK,
+            _ => PUNCTUATION,
+        };
+        byte += 1;
+    }
+    kinds
+};
+
+/// Cuts a text into its parts and counts them. It reads bytes: each result of a tool is counted before the next request is sent.
 struct TextSplitter<'a> {
-    rest: &'a str,
-    /// The character before `rest`.
-    before: Option<char>,
+    text: &'a str,
+    /// Where the next part starts, in bytes.
+    at: usize,
     counts: [u64; KINDS],
 }
 
 impl<'a> TextSplitter<'a> {
     fn cut(text: &'a str) -> [u64; KINDS] {
-        let mut cutter = Self { rest: text, before: None, counts: [0; KINDS] };
-        while let Some(next) = cutter.rest.chars().next() {
-            match next {
-                next if is_latin(next) => cutter.word(),
-                '0'..='9' => {
-                    let digits = cutter.run(|c| c.is_ascii_digit());
-                    cutter.add(TextKind::Digits, digits.len().div_ceil(3));
+        let mut cutter = Self { text, at: 0, counts: [0; KINDS] };
+        while let Some(byte) = text.as_bytes().get(cutter.at) {
+            match BYTE_KINDS[usize::from(*byte)] {
+                CAPITAL | SMALL => cutter.word(),
+                DIGIT => {
+                    let digits = cutter.run(DIGIT).len();
+                    cutter.add(TextKind::Digits, digits.div_ceil(3));
                 }
-                '\n' | '\r' => {
-                    cutter.run(|c| matches!(c, '\n' | '\r'));
+                BREAK => {
+                    cutter.run(BREAK);
                     cutter.add(TextKind::Breaks, 1);
                 }
-                ' ' | '\t' => cutter.spaces(),
-                '\0'..='\x7f' => cutter.punctuation(),
-                other => {
-                    cutter.add(script(other), 1);
-                    cutter.skip(other.len_utf8());
-                }
+                BLANK => cutter.spaces(),
+                PUNCTUATION => cutter.punctuation(),
+                _ if cutter.is_accent() => cutter.word(),
+                _ => cutter.beyond_latin(),
             }
         }
         cutter.counts
@@ -162,14 +188,17 @@ impl<'a> TextSplitter<'a> {
 
     fn word(&mut self) {
         self.add(TextKind::Word, 1);
-        if self.before != Some(' ') && self.before.is_some() {
+        if self.at > 0 && self.text.as_bytes()[self.at - 1] != b' ' {
             self.add(TextKind::Glued, 1);
         }
-        let capitals = self.run(|c| c.is_ascii_uppercase()).len();
-        let small = self.run(|c| is_latin(c) && !c.is_ascii_uppercase());
-        // Of the Latin letters that are not ASCII each has two bytes.
-        let accents = small.bytes().filter(|byte| !byte.is_ascii()).count() / 2;
-        let letters = capitals + small.len() - accents;
+        let capitals = self.run(CAPITAL).len();
+        let (mut letters, mut accents) = (capitals + self.run(SMALL).len(), 0);
+        while self.is_accent() {
+            // Each has two bytes.
+            self.at += 2;
+            accents += 1;
+            letters += 1 + self.run(SMALL).len();
+        }
         self.add(TextKind::Capital, capitals);
         self.add(TextKind::Accent, accents);
         self.add(TextKind::Letter, letters.saturating_sub(SHORT_WORD));
@@ -177,45 +206,49 @@ impl<'a> TextSplitter<'a> {
     }
 
     fn spaces(&mut self) {
-        let spaces = self.run(|c| matches!(c, ' ' | '\t')).len();
+        let spaces = self.run(BLANK).len();
         if spaces > 1 {
             self.add(TextKind::Spaces, 1 + spaces / INDENT);
-        } else if self.rest.starts_with(|c: char| c.is_ascii_digit()) {
+        } else if self.text.as_bytes().get(self.at).is_some_and(u8::is_ascii_digit) {
             self.add(TextKind::SpaceBeforeDigit, 1);
         }
     }
 
     fn punctuation(&mut self) {
-        let is_punctuation = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric() && !is_blank(c);
-        let run = self.run(is_punctuation).as_bytes();
+        let run = self.run(PUNCTUATION);
         self.add(TextKind::Punctuation, 1);
         self.add(TextKind::MorePunctuation, run.windows(2).filter(|pair| pair[0] != pair[1]).count());
     }
 
-    /// Takes the characters that are of one kind.
-    fn run(&mut self, is_of_kind: impl Fn(char) -> bool) -> &'a str {
-        let len = self.rest.find(|c| !is_of_kind(c)).unwrap_or(self.rest.len());
-        self.skip(len)
+    fn beyond_latin(&mut self) {
+        let Some(next) = self.text[self.at..].chars().next() else { return };
+        self.at += next.len_utf8();
+        self.add(script(next), 1);
     }
 
-    fn skip(&mut self, len: usize) -> &'a str {
-        let (skipped, rest) = self.rest.split_at(len);
-        self.before = skipped.chars().next_back().or(self.before);
-        self.rest = rest;
-        skipped
+    /// Takes the bytes that are of one kind.
+    fn run(&mut self, kind: ByteKinds) -> &'a [u8] {
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        while self.at < bytes.len() && BYTE_KINDS[usize::from(bytes[self.at])] == kind {
+            self.at += 1;
+        }
+        &bytes[start..self.at]
+    }
+
+    /// Whether the next character is a Latin letter that is not ASCII: U+00C0 to U+024F, by its two bytes.
+    fn is_accent(&self) -> bool {
+        let bytes = self.text.as_bytes();
+        match bytes.get(self.at) {
+            Some(0xc3..=0xc8) => true,
+            Some(0xc9) => bytes.get(self.at + 1).is_some_and(|second| *second <= 0x8f),
+            _ => false,
+        }
     }
 
     fn add(&mut self, kind: TextKind, count: usize) {
         self.counts[kind as usize] += u64::try_from(count).unwrap_or(u64::MAX);
     }
-}
-
-fn is_blank(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\r' | '\n')
-}
-
-fn is_latin(c: char) -> bool {
-    c.is_ascii_alphabetic() || matches!(c, '\u{c0}'..='\u{24f}')
 }
 
 /// The kind of a character that is neither ASCII nor Latin.
