@@ -39,7 +39,7 @@ const CANCEL_GRACE: Duration = Duration::from_secs(5);
 pub(super) type RunningQuestion = (QuestionDraft, oneshot::Sender<Option<Reply>>);
 
 impl Pipeline<'_> {
-    /// The session of the a change of this call is.
+    /// The origin of a change that this call makes.
     pub(super) fn change(&self, permission: Option<&PermissionId>) -> ChangeOrigin {
         ChangeOrigin {
             id: ChangeId::generate(),
@@ -306,7 +306,7 @@ fn timed_out(call: &ModelToolCall, limit: Duration) -> ToolError {
     ToolError::new(
         ToolErrorKind::Timeout,
         format!("{} was stopped after {} ms, the time it is given.", call.name, limit.as_millis()),
-        "RunningQuestion for less in one call, for example a smaller folder or a narrower pattern.",
+        "Ask for less in one call, for example a smaller folder or a narrower pattern.",
     )
 }
 

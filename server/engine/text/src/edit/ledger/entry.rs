@@ -125,7 +125,7 @@ pub enum FileBefore {
     },
 }
 
-/// The session of the a change is.
+/// The turn and call that a change is from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeOrigin {
