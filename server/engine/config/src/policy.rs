@@ -157,6 +157,12 @@ pub trait PolicySource: Send + Sync {
     /// The policy as it is now. The same `Arc` as before when nothing has changed; cheap then. Blocks on the disk.
     fn current(&self) -> Arc<Policy>;
 
+    /// The policy of the last [`PolicySource::current`], where the system says that nothing it depends on has changed since; `None`
+    /// where it does not say so. Never blocks.
+    fn unchanged(&self) -> Option<Arc<Policy>> {
+        None
+    }
+
     /// The plugins that are on now; costs less than the whole policy where that has to be made first. Blocks on the disk.
     fn plugins_in_use(&self) -> Vec<Arc<Plugin>> {
         self.current().declared.plugins_in_use().cloned().collect()

@@ -38,6 +38,7 @@ use std::time::SystemTime;
 use crate::extension::FOLDERS;
 use crate::extension::places::{OWN, XDG_NAME, user_folder};
 use crate::plugin::installed::{InstalledPlugins, PluginPaths};
+use kode_base::change_probe::ChangeProbe;
 use kode_base::paths::AbsPath;
 use kode_permission::rules::{
     Behavior, PlacedRule, ProblemSeverity, Rule, RuleSource, SettingsLayer, SettingsProblem,
@@ -305,8 +306,12 @@ impl SettingsSources {
     #[must_use]
     pub fn is_stale(&self, settings: &Settings) -> bool {
         let mut stamps = settings.stamps.iter().chain(&settings.named);
-        self.editor.number() != settings.editor
-            || stamps.any(|(file, stamp)| SettingsStamp::of(file) != *stamp)
+        !self.is_of_editor(settings) || stamps.any(|(file, stamp)| SettingsStamp::of(file) != *stamp)
+    }
+
+    /// Whether the editor says the same as when these settings were loaded.
+    pub(crate) fn is_of_editor(&self, settings: &Settings) -> bool {
+        self.editor.number() == settings.editor
     }
 
     /// All files that settings depend on, there or not.
@@ -484,6 +489,11 @@ impl Settings {
     #[must_use]
     pub fn cleanup_days(&self) -> Option<u32> {
         self.values.stated.preferences().cleanup_days.filter(|_| !self.has_lost)
+    }
+
+    /// A probe of the files that these settings depend on; `None` where the system has none for them. Blocks on the disk.
+    pub(crate) fn probe(&self) -> Option<ChangeProbe> {
+        ChangeProbe::of(self.stamps.iter().chain(&self.named).map(|(file, _)| file))
     }
 
     /// The digest of the contents of the files, so that a change of them can be told from a mere read of them.

@@ -123,6 +123,12 @@ impl PolicySource for WorktreePolicy {
         own
     }
 
+    fn unchanged(&self) -> Option<Arc<Policy>> {
+        let outer = self.outer.unchanged()?;
+        let known = lock(&self.known);
+        known.as_ref().filter(|(of, _)| Arc::ptr_eq(of, &outer)).map(|(_, own)| Arc::clone(own))
+    }
+
     fn plugins_in_use(&self) -> Vec<Arc<Plugin>> {
         self.outer.plugins_in_use()
     }

@@ -1,7 +1,8 @@
 //! The permissions of the settings, as the gate takes it.
 //!
 //! Rule: files are checked before every use and read when one has changed; a change that cannot be read in full makes
-//! nothing looser. The caller may wait for the disk, so do not call it on a thread that answers clients.
+//! nothing looser. A check asks a probe where the system has one for these files, and compares stamps elsewhere. The caller may
+//! wait for the disk, so do not call it on a thread that answers clients, but for [`PolicySource::unchanged`].
 
 #![expect(clippy::disallowed_methods, reason = "a variable names the folder of the settings")]
 
@@ -24,6 +25,7 @@ use crate::policies::PolicyProvider;
 use crate::policy::{KeepRuleError, Policy, PolicySource, SessionDefaults};
 use crate::preferences::Preferences;
 use crate::sandbox_profile::{self, SandboxProfile, SandboxProfiles};
+use kode_base::change_probe::ChangeProbe;
 use kode_base::paths::AbsPath;
 use kode_base::secret_places::{places, shown};
 use kode_base::steering::IGNORE_FILES;
@@ -164,7 +166,14 @@ impl PolicyProvider for SettingsPolicies {
 struct WorkspaceFiles {
     sources: SettingsSources,
     /// The last state. Held while they are checked: taking it may wait for the disk.
-    read: Mutex<Option<Arc<Settings>>>,
+    read: Mutex<Option<CheckedSettings>>,
+}
+
+/// Settings as they were when their files were checked last.
+#[derive(Debug)]
+struct CheckedSettings {
+    settings: Arc<Settings>,
+    probe: Option<ChangeProbe>,
 }
 
 impl WorkspaceFiles {
@@ -175,10 +184,32 @@ impl WorkspaceFiles {
     /// Their current values. Checks each, and reads them when one has changed. Blocks on the disk.
     fn fresh(&self) -> Arc<Settings> {
         let mut read = self.read.lock();
-        match &*read {
-            Some(known) if !self.sources.is_stale(known) => Arc::clone(known),
-            Some(_) | None => Arc::clone(read.insert(Arc::new(self.sources.load()))),
+        if let Some(known) = &mut *read {
+            if self.is_unchanged(known) {
+                return Arc::clone(&known.settings);
+            }
+            // The new probe comes before the look: what happens after the look is its news.
+            let probe = known.probe.take().and_then(|_| known.settings.probe());
+            if !self.sources.is_stale(&known.settings) {
+                known.probe = probe;
+                return Arc::clone(&known.settings);
+            }
         }
+        let settings = Arc::new(self.sources.load());
+        let probe = settings.probe().filter(|_| !self.sources.is_stale(&settings));
+        Arc::clone(&read.insert(CheckedSettings { settings, probe }).settings)
+    }
+
+    /// The values of the last check, where the system says that nothing has happened to the files since. Never blocks.
+    fn unchanged(&self) -> Option<Arc<Settings>> {
+        let read = self.read.try_lock()?;
+        let known = read.as_ref().filter(|known| self.is_unchanged(known))?;
+        Some(Arc::clone(&known.settings))
+    }
+
+    fn is_unchanged(&self, known: &CheckedSettings) -> bool {
+        known.probe.as_ref().is_some_and(ChangeProbe::is_unchanged)
+            && self.sources.is_of_editor(&known.settings)
     }
 }
 
@@ -539,6 +570,13 @@ impl PolicySource for SettingsPolicy {
         Arc::clone(&self.fresh().policy)
     }
 
+    fn unchanged(&self) -> Option<Arc<Policy>> {
+        let made = self.made.try_lock()?;
+        let read = self.files.unchanged()?;
+        let known = made.as_ref().filter(|known| Arc::ptr_eq(&known.of, &read))?;
+        Some(Arc::clone(&known.policy))
+    }
+
     fn plugins_in_use(&self) -> Vec<Arc<Plugin>> {
         self.files.fresh().declared.plugins_in_use().cloned().collect()
     }
@@ -654,17 +692,68 @@ mod tests {
         assert!(why.contains("sandbox.remote") && why.contains("no-such-engine"), "{why}");
     }
 
-    #[test]
-    fn what_one_has_read_serves_all_of_a_workspace_until_a_file_changes() {
-        let folder = tempfile::tempdir().unwrap();
-        let place = AbsPath::new(kode_base::paths::real_path(folder.path()).unwrap()).unwrap();
-        let policies = SettingsPolicies::new(PolicyOptions {
+    /// Policies with everything in this folder.
+    fn policies_in(place: &AbsPath) -> SettingsPolicies {
+        SettingsPolicies::new(PolicyOptions {
             home: Some(place.join("home")),
             state: place.join("state"),
             helper: HelperProgram::itself("/nonexistent".into()),
             command_line: Vec::new(),
             editor: EditorSettings::default(),
-        });
+        })
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_policy_is_called_unchanged_until_a_file_or_the_editor_says_something_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = AbsPath::new(kode_base::paths::real_path(folder.path()).unwrap()).unwrap();
+        let policies = policies_in(&place);
+        let source = policies.of_workspace(&[place.join("one")]);
+        assert!(source.unchanged().is_none(), "nothing is read yet");
+        // There is no answer while another test makes a probe.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let unchanged = || {
+            std::iter::repeat_with(std::thread::yield_now)
+                .take_while(|()| std::time::Instant::now() < deadline)
+                .find_map(|()| source.unchanged())
+        };
+        let write = |name: &str, text: &str| {
+            let file = place.join(name);
+            std::fs::create_dir_all(file.parent().unwrap().as_path()).unwrap();
+            std::fs::write(file.as_path(), text).unwrap();
+            assert!(source.unchanged().is_none(), "{name} is written");
+        };
+        let mut known = source.current();
+        assert!(Arc::ptr_eq(&unchanged().unwrap(), &known));
+        for (number, (name, text)) in [
+            ("one/.kode/settings.json", r#"{ "permissions": { "deny": ["Read(a)"] } }"#),
+            ("one/.kode/settings.json", r#"{ "permissions": { "deny": ["Read(b)"] } }"#),
+            ("home/.claude/settings.json", r#"{ "permissions": { "deny": ["Read(c)"] } }"#),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            write(name, text);
+            let read = source.current();
+            assert!(!Arc::ptr_eq(&read, &known), "change {number}");
+            assert!(Arc::ptr_eq(&unchanged().unwrap(), &read), "change {number}");
+            known = read;
+        }
+        // A new name on the way that leads to the same files.
+        std::fs::create_dir(place.join("one/.claude").as_path()).unwrap();
+        assert!(source.unchanged().is_none());
+        assert!(Arc::ptr_eq(&source.current(), &known));
+        assert!(Arc::ptr_eq(&unchanged().unwrap(), &known));
+        policies.editor().change(|update| update.is_distrusted = true);
+        assert!(source.unchanged().is_none());
+    }
+
+    #[test]
+    fn what_one_has_read_serves_all_of_a_workspace_until_a_file_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = AbsPath::new(kode_base::paths::real_path(folder.path()).unwrap()).unwrap();
+        let policies = policies_in(&place);
         let roots = [place.join("one")];
         let write = |text: &str| {
             std::fs::create_dir_all(place.join("one/.kode").as_path()).unwrap();
