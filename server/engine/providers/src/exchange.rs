@@ -3,6 +3,7 @@
 //! Rule: one request, one answer or one typed error that carries what had arrived. Whatever the server sends is
 //! bounded in size and in silence, a cancelled request stops at once, and no message shows a key.
 
+pub(super) mod body;
 pub(super) mod framing;
 #[cfg(test)]
 pub(super) mod testing;
@@ -18,6 +19,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use self::body::{BodyContent, RequestBody};
 use self::framing::Framing;
 use crate::aws::Signer;
 use crate::failure::{self, ReportedError};
@@ -199,12 +201,12 @@ impl ModelExchange {
     /// [`ModelError`], with what had arrived of the answer.
     pub(super) async fn run<A: StreamedAnswer>(
         &self,
-        body: &impl serde::Serialize,
+        body: &impl BodyContent,
         mut answer: A,
         on_delta: &mut DeltaSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<ModelResponse, ModelError> {
-        let written = serde_json::to_vec(body).map_err(|error| {
+        let written = RequestBody::of(body).map_err(|error| {
             let message = format!("The request cannot be written as JSON: {error}.");
             ModelError::new(ModelErrorKind::BadRequest, message)
         });
@@ -225,18 +227,20 @@ impl ModelExchange {
     /// Sends the request and reads the answer into `answer`, up to its end.
     async fn send(
         &self,
-        body: Vec<u8>,
+        mut body: RequestBody,
         answer: &mut impl StreamedAnswer,
         on_delta: &mut DeltaSink<'_>,
     ) -> Result<(), ModelError> {
         let mut headers = self.headers.clone();
         if let Some(signer) = &self.signer {
-            signer.sign(&self.endpoint, &body, &mut headers).await?;
+            let whole = body.whole();
+            signer.sign(&self.endpoint, &whole, &mut headers).await?;
+            body = whole.into();
         }
         let sending = http::client_for(&self.endpoint, &self.http)?
             .post(self.endpoint.clone())
             .headers(headers)
-            .body(body)
+            .body(body.into_http())
             .send();
         let response = match timeout(self.idle_timeout, sending).await {
             Ok(Ok(response)) => response,

@@ -8,10 +8,11 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::exchange::body::BodyContent;
 use crate::unseen;
 use crate::written::{MessageFacts, MessageList};
 use kode_base::effort::Effort;
-use kode_model::{Block, Capabilities, History, Image, Message, ModelRequest, Role, Wire};
+use kode_model::{Block, Capabilities, History, Image, Message, ModelRequest, Role, Wire, WrittenMessage};
 
 /// The smallest reasoning budget the API accepts.
 const MIN_THINKING_BUDGET: u32 = 1024;
@@ -45,6 +46,12 @@ pub(super) struct MessagesBody<'a> {
     thinking: Option<ThinkingOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
+}
+
+impl BodyContent for MessagesBody<'_> {
+    fn written(&self) -> &[WrittenMessage] {
+        &self.messages.written
+    }
 }
 
 #[derive(Serialize)]

@@ -9,10 +9,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::sealed::{ChatSeal, ProviderFields};
+use crate::exchange::body::BodyContent;
 use crate::unseen;
 use crate::written::{MessageFacts, MessageList};
 use kode_base::effort::Effort;
-use kode_model::{Block, Capabilities, History, Image, Message, ModelRequest, Role, ToolChoice, Wire};
+use kode_model::{
+    Block, Capabilities, History, Image, Message, ModelRequest, Role, ToolChoice, Wire, WrittenMessage,
+};
 
 /// The separator of texts that become one.
 const BLANK_LINE: &str = "\n\n";
@@ -72,6 +75,12 @@ pub(super) struct ChatBody<'a> {
     reasoning_effort: Option<Effort>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<&'a str>,
+}
+
+impl BodyContent for ChatBody<'_> {
+    fn written(&self) -> &[WrittenMessage] {
+        &self.messages.written
+    }
 }
 
 #[derive(Serialize)]

@@ -16,7 +16,7 @@ use crate::anthropic::Anthropic;
 use crate::exchange::testing::{RawServer, answer};
 use kode_model::catalog::ModelCatalog;
 use kode_model::profile::{Profile, ProfileContext};
-use kode_model::{Block, Message, Model, ModelError, ModelErrorKind, ModelRequest};
+use kode_model::{Block, History, Message, Model, ModelError, ModelErrorKind, ModelRequest};
 
 const KEY: &str = "key-of-the-test";
 
@@ -27,18 +27,24 @@ fn hello() -> Vec<u8> {
     answer("200 OK\r\ncontent-type: application/json", &body.to_string())
 }
 
-/// Asks the model at `base_url` with these further options of its profile.
-async fn ask(base_url: &str, options: Value) -> Result<(), ModelError> {
-    let mut options = options;
+/// The model at `base_url` with these further options of its profile.
+fn model(base_url: &str, mut options: Value) -> Result<Anthropic, ModelError> {
     options["baseUrl"] = json!(base_url);
     options["model"] = json!("m");
     options["apiKey"] = json!(KEY);
     let around = ProfileContext { variable: &|_| None, catalog: ModelCatalog::built_in(), helper: None };
-    let profile = Profile::resolve("main", serde_json::from_value(options).unwrap(), &around)?;
-    let block = Block::Text { text: "hi".to_owned() };
-    let messages = vec![Message::user(vec![block])].into();
+    Anthropic::new(&Profile::resolve("main", serde_json::from_value(options).unwrap(), &around)?)
+}
+
+/// Asks the model at `base_url` with these further options of its profile.
+async fn ask(base_url: &str, options: Value) -> Result<(), ModelError> {
+    let messages = vec![said("hi")].into();
     let request = ModelRequest { messages, max_tokens: 10, ..ModelRequest::default() };
-    Anthropic::new(&profile)?.complete(&request, &CancellationToken::new()).await.map(drop)
+    model(base_url, options)?.complete(&request, &CancellationToken::new()).await.map(drop)
+}
+
+fn said(text: &str) -> Message {
+    Message::user(vec![Block::Text { text: text.to_owned() }])
 }
 
 /// An authority of its own: its certificate in PEM, and TLS for this machine by a certificate it has signed.
@@ -147,5 +153,40 @@ async fn a_redirect_is_not_followed_and_its_target_gets_no_key() {
         assert_eq!(error.status, status[..3].parse().ok(), "{error}");
         assert!(server.requests()[0].contains(KEY));
         assert_eq!((server.requests().len(), target.requests().len()), (1, 0), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_whose_older_messages_were_sent_before_arrives_whole() {
+    let (own, tls) = authority();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("own.pem");
+    std::fs::write(&file, own).unwrap();
+    let open = RawServer::start(vec![hello(), hello(), hello()]).await;
+    let encrypted = RawServer::start_tls(vec![hello(), hello(), hello()], tls).await;
+    for server in [open, encrypted] {
+        let model = model(&server.base_url, json!({ "caCertificates": [file] })).unwrap();
+        let texts: Vec<String> = (0..9).map(|number| format!("{number}").repeat(5_000)).collect();
+        let mut history = History::default();
+        for round in texts.chunks(3) {
+            for (at, text) in round.iter().enumerate() {
+                let block = Block::Text { text: text.clone() };
+                history.push(if at == 1 { Message::assistant(vec![block]) } else { said(text) });
+            }
+            let request =
+                ModelRequest { messages: history.clone(), max_tokens: 10, ..ModelRequest::default() };
+            model.complete(&request, &CancellationToken::new()).await.unwrap();
+        }
+        let requests = server.requests();
+        for (number, request) in requests.iter().enumerate() {
+            let (head, body) = request.split_once("\r\n\r\n").unwrap();
+            assert!(head.to_lowercase().contains(&format!("content-length: {}", body.len())), "{head}");
+            let body: Value = serde_json::from_str(body).unwrap();
+            let sent = body["messages"].to_string();
+            for (at, text) in texts.iter().enumerate() {
+                assert_eq!(sent.contains(text), at < 3 * (number + 1), "text {at} in request {number}");
+            }
+        }
+        assert_eq!(requests.len(), 3);
     }
 }

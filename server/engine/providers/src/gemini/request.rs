@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::sealed::GeminiSeal;
+use crate::exchange::body::BodyContent;
 use crate::unseen;
 use kode_base::effort::Effort;
 use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, Wire};
@@ -50,6 +51,8 @@ pub(super) struct GeminiBody<'a> {
     tools: Vec<GeminiTools<'a>>,
     generation_config: GenerationConfig,
 }
+
+impl BodyContent for GeminiBody<'_> {}
 
 #[derive(Serialize)]
 struct GeminiTurn<'a> {

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::exchange::body::BodyContent;
 use crate::unseen;
 use kode_base::effort::Effort;
 use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, Wire};
@@ -48,6 +49,8 @@ pub(super) struct OllamaBody<'a> {
     truncate: bool,
     shift: bool,
 }
+
+impl BodyContent for OllamaBody<'_> {}
 
 #[derive(Serialize)]
 #[serde(untagged)]

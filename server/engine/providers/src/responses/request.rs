@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use super::OwnModel;
 use super::item::FREEFORM_ARGUMENT;
+use crate::exchange::body::BodyContent;
 use crate::unseen;
 use kode_base::effort::Effort;
 use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, ToolChoice, ToolDeclaration};
@@ -91,6 +92,8 @@ pub(super) struct ResponsesBody<'a> {
     prompt_cache_key: Option<Cow<'a, str>>,
     stream: bool,
 }
+
+impl BodyContent for ResponsesBody<'_> {}
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
