@@ -193,8 +193,8 @@ impl InstructionLoader {
             let may_mention = self.gate.mentionable_for(conversation);
             let (places, above, wanted) = (Arc::clone(&places), Arc::clone(&above), Arc::clone(&folders));
             let memory = blocking(move || {
-                let may_give =
-                    |path: &AbsPath| may_mention(&Target::File(path.clone()), &RealPaths::default());
+                let real_paths = RealPaths::default();
+                let may_give = |path: &AbsPath| may_mention(&Target::File(path.clone()), &real_paths);
                 Memory::of_folders(&places, &may_give, &wanted, &above.memory)
             })
             .await;
@@ -232,8 +232,9 @@ impl InstructionLoader {
     async fn sources(self: &Arc<Self>) -> InstructionSources {
         let loader = Arc::clone(self);
         let memory = blocking(move || {
-            let may_mention = |path: &AbsPath| loader.gate.may_mention(&Target::File(path.clone())).map(drop);
-            Memory::load(&loader.memory_places(), &may_mention)
+            let (may_mention, real_paths) = (loader.gate.mentionable(), RealPaths::default());
+            let may_give = |path: &AbsPath| may_mention(&Target::File(path.clone()), &real_paths);
+            Memory::load(&loader.memory_places(), &may_give)
         });
         let (memory, first) = tokio::join!(memory, self.first_look());
         InstructionSources { memory, first }

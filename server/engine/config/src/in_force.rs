@@ -246,6 +246,18 @@ impl EffectivePolicy {
 }
 
 impl PolicyView {
+    /// The judgment of the names of files. Questions share what the ignore files of each folder say when it is asked for first, so
+    /// that it is for one piece of work.
+    pub fn judge_names(self, mode: Mode) -> impl Fn(&Target, &RealPaths) -> Verdict + Send + 'static {
+        let Self { in_force, workspace } = self;
+        let ignored = in_force.ignore_look();
+        move |target, real_paths| {
+            in_force.within_look(mode, &workspace, (real_paths, &ignored), &|_| None, |circumstances| {
+                gate::judge_named(target, circumstances)
+            })
+        }
+    }
+
     /// Which files the searches of one call may look into.
     pub fn may_read(self, mode: Mode) -> ReadCheck {
         let Self { in_force, workspace } = self;

@@ -104,20 +104,10 @@ impl Gatekeeper {
         verdict.decision == GateDecision::Allow
     }
 
-    /// Whether the model may be given a file that the user has named. Returns where the file led when it was judged.
-    ///
-    /// # Errors
-    /// Why not: a rule, a secret, or a read that needs a permission.
-    pub(crate) fn may_mention(&self, target: &Target) -> Result<ResolvedPaths, String> {
-        let real_paths = RealPaths::default();
-        self.mentionable()(target, &real_paths)?;
-        Ok(resolved(target.file(), &real_paths))
-    }
-
     /// Whether the model may be given what a prompt names. Returns where it led when it was judged.
     ///
     /// # Errors
-    /// As [`Self::may_mention`], and for a path in the workspace that leads out of it by a link.
+    /// Why not: a rule, a secret, a read that needs a permission, or a path in the workspace that leads out of it by a link.
     pub(crate) fn may_attach(&self, target: &Target) -> Result<ResolvedPaths, String> {
         let real_paths = RealPaths::default();
         let PolicyView { in_force, workspace } = self.view(&Equipment::default());
@@ -131,7 +121,7 @@ impl Gatekeeper {
         }
     }
 
-    /// As [`Self::may_mention`] by the picture of now, for work on another thread.
+    /// Whether the model may be given files, and why not, by the picture of now: for one piece of work on another thread.
     pub(crate) fn mentionable(&self) -> impl Fn(&Target, &RealPaths) -> Result<(), String> + Send + 'static {
         self.mentionable_in(self.view(&Equipment::default()))
     }
@@ -141,11 +131,9 @@ impl Gatekeeper {
         &self,
         view: PolicyView,
     ) -> impl Fn(&Target, &RealPaths) -> Result<(), String> + Send + 'static {
-        let (PolicyView { in_force, workspace }, mode) = (view, self.core.state().config.mode);
+        let judge = view.judge_names(self.core.state().config.mode);
         move |target, real_paths| {
-            let verdict = in_force.within(mode, &workspace, real_paths, &|_| None, |circumstances| {
-                gate::judge_named(target, circumstances)
-            });
+            let verdict = judge(target, real_paths);
             if verdict.decision == GateDecision::Allow { Ok(()) } else { Err(verdict.reason) }
         }
     }

@@ -8,6 +8,7 @@ use kode_config::policy::{KeepRuleError, Policy, PolicySource};
 use kode_config::settings::declared::Switches;
 use kode_config::settings::{Declarations, TrustRequest};
 use kode_permission::equipment::Equipment;
+use kode_text::workspace::real_paths::RealPaths;
 use kode_tools::built_in::built_in;
 
 /// Settings in which the user approves what they are shown.
@@ -146,7 +147,7 @@ async fn control_commands_do_what_their_methods_do() {
         assert_eq!(state.config.output_style.as_deref(), Some("Concise"));
     }
     let file = Target::File(AbsPath::new(outside.path().join("a")).unwrap());
-    assert!(session.gate().may_mention(&file).is_ok());
+    assert!(session.gate().mentionable()(&file, &RealPaths::default()).is_ok());
     for bad in
         ["/effort gigantic", "/permissions lax", "/output-style none", "/model none", "/add-dir /none/at/all"]
     {
