@@ -33,9 +33,9 @@ const QUEUE_BYTES: usize = 4_096;
 const LOCAL_FILE_SYSTEMS: [u32; 6] =
     [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0xf2f5_2010, 0x2fc1_2fc1];
 
-/// What may happen to the names in a folder, and to the folder. Not its attributes: for events that files in it have as well, the
-/// kernel walks all their names that it has cached, for 2 ms in a large `/tmp`. What was read of a folder that is forbidden later
-/// stays known.
+/// Changes to the names in a folder, and to the folder itself, but for its attributes: for events that files in it have as well, the
+/// kernel walks all their names that it has cached, for 2 ms in a large `/tmp`. Files of a folder that is forbidden later count as
+/// unchanged.
 const FOLDER_EVENTS: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE)
     .union(WatchFlags::MOVED_FROM)
@@ -43,7 +43,7 @@ const FOLDER_EVENTS: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE_SELF)
     .union(WatchFlags::MOVE_SELF);
 
-/// What may happen to a file. Who writes into mapped memory is seen at the latest when it closes the file.
+/// Changes to a file. A write through mapped memory is reported when its program closes the file.
 const FILE_EVENTS: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::ATTRIB)
     .union(WatchFlags::CLOSE_WRITE)
@@ -79,7 +79,7 @@ impl ProbedPaths {
         let mut instance = INSTANCE.lock();
         let instance = instance.as_mut()?;
         instance.forget_dropped();
-        // What happened before is no news for this probe.
+        // Older events are no news for this probe.
         instance.take_events();
         let changed = Arc::new(AtomicBool::new(false));
         let mut way = PathWalk {
@@ -194,7 +194,7 @@ struct PathWalk<'a> {
 }
 
 impl PathWalk<'_> {
-    /// Watches all that decides which file has this path and what is in it.
+    /// Watches everything that decides which file has this path and what it contains.
     ///
     /// # Errors
     /// When a change might not be reported.
@@ -210,7 +210,7 @@ impl PathWalk<'_> {
             let folder = self.folder(&at)?;
             self.listen(folder, Some(name.clone()));
             let next = at.join(&name);
-            // The folder is watched by now: whatever takes this name after the look is reported.
+            // The folder is watched by now: a later file of this name is reported.
             let kind = match next.symlink_metadata() {
                 Ok(metadata) => metadata.file_type(),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

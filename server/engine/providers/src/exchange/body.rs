@@ -1,7 +1,7 @@
 //! The body of a request in pieces.
 //!
-//! Rule: messages that an earlier request of the turn wrote are sent from where they are. The cost of a body follows what is new in
-//! it and not its length.
+//! Rule: messages that an earlier request of the turn wrote are sent from where they are. The cost of a body follows its new
+//! messages and not its length.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 /// Shorter messages are copied: a piece of its own costs as much.
 const MIN_SHARED: usize = 2_048;
 
-/// What a request says, as its wire format writes it.
+/// The content of a request, as its wire format writes it.
 pub(crate) trait BodyContent: Serialize {
     /// The messages in it that were written before, in the order in which they are written.
     fn written(&self) -> &[WrittenMessage] {
@@ -108,7 +108,7 @@ impl PieceWriter<'_> {
 }
 
 impl io::Write for PieceWriter<'_> {
-    /// A message that was written before is told by its address. Where it is written in parts it is copied.
+    /// Recognizes a message that was written before by its address. One that is written in parts is copied.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.length += bytes.len() as u64;
         if let [next, rest @ ..] = self.written
