@@ -13,6 +13,12 @@ use super::*;
 use crate::change_probe::ChangeProbe;
 use crate::paths::AbsPath;
 
+/// Device, inode, time of the last change in seconds and nanoseconds, and length.
+type FileStamp = (u64, u64, i64, i64, u64);
+
+/// A change by another program.
+type FolderChange<'a> = &'a dyn Fn(&ProbedFolder);
+
 struct ProbedFolder {
     folder: tempfile::TempDir,
     paths: Vec<AbsPath>,
@@ -53,7 +59,7 @@ impl ProbedFolder {
     }
 
     /// The stamps of all paths, as [`crate::change_probe`] stands for them.
-    fn stamps(&self) -> Vec<Option<(u64, u64, i64, i64, u64)>> {
+    fn stamps(&self) -> Vec<Option<FileStamp>> {
         use std::os::unix::fs::MetadataExt;
         let stamp = |path: &AbsPath| {
             let metadata = path.as_path().metadata().ok()?;
@@ -73,7 +79,7 @@ impl ProbedFolder {
 
 #[test]
 fn each_way_to_change_a_path_is_seen_at_once() {
-    let ways: &[(&str, &dyn Fn(&ProbedFolder))] = &[
+    let ways: &[(&str, FolderChange<'_>)] = &[
         ("written", &|of| fs::write(of.at("a/other.json"), "[]").unwrap()),
         ("appended to", &|of| {
             let mut file = OpenOptions::new().append(true).open(of.at("a/b/there.json")).unwrap();
