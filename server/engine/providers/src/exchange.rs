@@ -10,6 +10,7 @@ pub(super) mod testing;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -235,7 +236,7 @@ impl ModelExchange {
         if let Some(signer) = &self.signer {
             let whole = body.whole();
             signer.sign(&self.endpoint, &whole, &mut headers).await?;
-            body = whole.into();
+            body = VecDeque::from([whole]).into();
         }
         let sending = http::client_for(&self.endpoint, &self.http)?
             .post(self.endpoint.clone())

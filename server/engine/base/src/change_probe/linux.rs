@@ -245,7 +245,17 @@ impl PathWalk<'_> {
         if let Some(known) = self.folders.get(folder) {
             return Ok(*known);
         }
-        let kind = rustix::fs::statfs(folder)?.f_type;
+        let watch = self.add(folder, FOLDER_EVENTS.union(WatchFlags::ONLYDIR))?;
+        self.folders.insert(folder.to_owned(), watch);
+        Ok(watch)
+    }
+
+    fn add(&mut self, path: &Path, events: WatchFlags) -> io::Result<i32> {
+        if self.instance.watches.len() >= MAX_WATCHES {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        // A file of another disk may be mounted over a name.
+        let kind = rustix::fs::statfs(path)?.f_type;
         // Of another width and sign on each processor; the numbers are of 32 bits.
         #[expect(
             clippy::cast_possible_truncation,
@@ -255,15 +265,6 @@ impl PathWalk<'_> {
         let kind = kind as u32;
         if !LOCAL_FILE_SYSTEMS.contains(&kind) {
             return Err(io::ErrorKind::Unsupported.into());
-        }
-        let watch = self.add(folder, FOLDER_EVENTS.union(WatchFlags::ONLYDIR))?;
-        self.folders.insert(folder.to_owned(), watch);
-        Ok(watch)
-    }
-
-    fn add(&mut self, path: &Path, events: WatchFlags) -> io::Result<i32> {
-        if self.instance.watches.len() >= MAX_WATCHES {
-            return Err(io::ErrorKind::QuotaExceeded.into());
         }
         let watch = inotify::add_watch(&self.instance.inotify, path, events.union(WatchFlags::DONT_FOLLOW))?;
         self.instance.watches.entry(watch).or_default();

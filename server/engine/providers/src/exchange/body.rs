@@ -27,7 +27,7 @@ pub(crate) trait BodyContent: Serialize {
     }
 }
 
-/// A body of a known length.
+/// A body of a known length, which is that of the pieces that are left.
 #[derive(Debug)]
 pub(super) struct RequestBody {
     pieces: VecDeque<Bytes>,
@@ -41,10 +41,10 @@ impl RequestBody {
     /// When it has no form as JSON.
     pub(super) fn of(content: &impl BodyContent) -> serde_json::Result<Self> {
         let mut writer =
-            PieceWriter { pieces: VecDeque::new(), last: Vec::new(), length: 0, written: content.written() };
+            PieceWriter { pieces: VecDeque::new(), last: Vec::new(), written: content.written() };
         serde_json::to_writer(&mut writer, content)?;
         writer.end_piece();
-        Ok(Self { pieces: writer.pieces, length: writer.length })
+        Ok(writer.pieces.into())
     }
 
     /// All of it in one piece.
@@ -61,9 +61,10 @@ impl RequestBody {
     }
 }
 
-impl From<Bytes> for RequestBody {
-    fn from(whole: Bytes) -> Self {
-        Self { length: whole.len() as u64, pieces: [whole].into() }
+impl From<VecDeque<Bytes>> for RequestBody {
+    fn from(pieces: VecDeque<Bytes>) -> Self {
+        let length = pieces.iter().map(|piece| piece.len() as u64).sum();
+        Self { pieces, length }
     }
 }
 
@@ -94,7 +95,6 @@ struct PieceWriter<'a> {
     pieces: VecDeque<Bytes>,
     /// The piece that grows.
     last: Vec<u8>,
-    length: u64,
     /// The messages that are still to come, of those that were written before.
     written: &'a [WrittenMessage],
 }
@@ -110,7 +110,6 @@ impl PieceWriter<'_> {
 impl io::Write for PieceWriter<'_> {
     /// Recognizes a message that was written before by its address. One that is written in parts is copied.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.length += bytes.len() as u64;
         if let [next, rest @ ..] = self.written
             && std::ptr::eq(next.json.get().as_bytes(), bytes)
         {

@@ -127,28 +127,31 @@ pub(crate) fn estimate(text: &str, family: TokenizerFamily) -> u64 {
     prices.sum::<u64>().div_ceil(100)
 }
 
-/// A byte's kinds, one bit each. Bytes of characters beyond ASCII have none.
-type ByteKinds = u8;
+/// The kind of a byte.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ByteKind {
+    Capital,
+    Small,
+    Digit,
+    Break,
+    Blank,
+    Punctuation,
+    /// Part of a character beyond ASCII.
+    Beyond,
+}
 
-const CAPITAL: ByteKinds = 1;
-const SMALL: ByteKinds = 1 << 1;
-const DIGIT: ByteKinds = 1 << 2;
-const BREAK: ByteKinds = 1 << 3;
-const BLANK: ByteKinds = 1 << 4;
-const PUNCTUATION: ByteKinds = 1 << 5;
-
-/// The kinds of each byte.
-static BYTE_KINDS: [ByteKinds; 256] = {
-    let mut kinds = [0; 256];
+/// The kind of each byte.
+static BYTE_KINDS: [ByteKind; 256] = {
+    let mut kinds = [ByteKind::Beyond; 256];
     let mut byte: u8 = 0;
     while byte.is_ascii() {
         kinds[byte as usize] = match byte {
-            b'A'..=b'Z' => CAPITAL,
-            b'a'..=b'z' => SMALL,
-            b'0'..=b'9' => DIGIT,
-            b'\n' | b'\r' => BREAK,
-            b' ' | b'\t' => BLANK,
-            _ => PUNCTUATION,
+            b'A'..=b'Z' => ByteKind::Capital,
+            b'a'..=b'z' => ByteKind::Small,
+            b'0'..=b'9' => ByteKind::Digit,
+            b'\n' | b'\r' => ByteKind::Break,
+            b' ' | b'\t' => ByteKind::Blank,
+            _ => ByteKind::Punctuation,
         };
         byte += 1;
     }
@@ -168,19 +171,19 @@ impl<'a> TextSplitter<'a> {
         let mut cutter = Self { text, at: 0, counts: [0; KINDS] };
         while let Some(byte) = text.as_bytes().get(cutter.at) {
             match BYTE_KINDS[usize::from(*byte)] {
-                CAPITAL | SMALL => cutter.word(),
-                DIGIT => {
-                    let digits = cutter.run(DIGIT).len();
+                ByteKind::Capital | ByteKind::Small => cutter.word(),
+                ByteKind::Digit => {
+                    let digits = cutter.run(ByteKind::Digit).len();
                     cutter.add(TextKind::Digits, digits.div_ceil(3));
                 }
-                BREAK => {
-                    cutter.run(BREAK);
+                ByteKind::Break => {
+                    cutter.run(ByteKind::Break);
                     cutter.add(TextKind::Breaks, 1);
                 }
-                BLANK => cutter.spaces(),
-                PUNCTUATION => cutter.punctuation(),
-                _ if cutter.is_accent() => cutter.word(),
-                _ => cutter.beyond_latin(),
+                ByteKind::Blank => cutter.spaces(),
+                ByteKind::Punctuation => cutter.punctuation(),
+                ByteKind::Beyond if cutter.is_accent() => cutter.word(),
+                ByteKind::Beyond => cutter.beyond_latin(),
             }
         }
         cutter.counts
@@ -191,13 +194,13 @@ impl<'a> TextSplitter<'a> {
         if self.at > 0 && self.text.as_bytes()[self.at - 1] != b' ' {
             self.add(TextKind::Glued, 1);
         }
-        let capitals = self.run(CAPITAL).len();
-        let (mut letters, mut accents) = (capitals + self.run(SMALL).len(), 0);
+        let capitals = self.run(ByteKind::Capital).len();
+        let (mut letters, mut accents) = (capitals + self.run(ByteKind::Small).len(), 0);
         while self.is_accent() {
             // Each has two bytes.
             self.at += 2;
             accents += 1;
-            letters += 1 + self.run(SMALL).len();
+            letters += 1 + self.run(ByteKind::Small).len();
         }
         self.add(TextKind::Capital, capitals);
         self.add(TextKind::Accent, accents);
@@ -206,7 +209,7 @@ impl<'a> TextSplitter<'a> {
     }
 
     fn spaces(&mut self) {
-        let spaces = self.run(BLANK).len();
+        let spaces = self.run(ByteKind::Blank).len();
         if spaces > 1 {
             self.add(TextKind::Spaces, 1 + spaces / INDENT);
         } else if self.text.as_bytes().get(self.at).is_some_and(u8::is_ascii_digit) {
@@ -215,7 +218,7 @@ impl<'a> TextSplitter<'a> {
     }
 
     fn punctuation(&mut self) {
-        let run = self.run(PUNCTUATION);
+        let run = self.run(ByteKind::Punctuation);
         self.add(TextKind::Punctuation, 1);
         self.add(TextKind::MorePunctuation, run.windows(2).filter(|pair| pair[0] != pair[1]).count());
     }
@@ -227,7 +230,7 @@ impl<'a> TextSplitter<'a> {
     }
 
     /// Takes the bytes that are of one kind.
-    fn run(&mut self, kind: ByteKinds) -> &'a [u8] {
+    fn run(&mut self, kind: ByteKind) -> &'a [u8] {
         let start = self.at;
         let bytes = self.text.as_bytes();
         while self.at < bytes.len() && BYTE_KINDS[usize::from(bytes[self.at])] == kind {
