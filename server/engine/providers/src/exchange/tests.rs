@@ -3,12 +3,22 @@
 //! Rule: nothing leaves the machine. `0.0.0.0` is reached by loopback and counts as an address elsewhere.
 
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use parking_lot::Mutex;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
@@ -20,11 +30,16 @@ use kode_model::{Block, History, Message, Model, ModelError, ModelErrorKind, Mod
 
 const KEY: &str = "key-of-the-test";
 
-/// A whole answer of a model.
-fn hello() -> Vec<u8> {
+/// A whole answer of a model, as JSON.
+fn hello_body() -> String {
     let body = json!({"type": "message", "id": "a", "role": "assistant", "stop_reason": "end_turn",
         "content": [{"type": "text", "text": "hello"}], "usage": {"input_tokens": 1, "output_tokens": 1}});
-    answer("200 OK\r\ncontent-type: application/json", &body.to_string())
+    body.to_string()
+}
+
+/// A whole answer of a model.
+fn hello() -> Vec<u8> {
+    answer("200 OK\r\ncontent-type: application/json", &hello_body())
 }
 
 /// The model at `base_url` with these further options of its profile.
@@ -156,37 +171,72 @@ async fn a_redirect_is_not_followed_and_its_target_gets_no_key() {
     }
 }
 
+/// Serves whole answers by HTTP/2, and keeps the requests: their lengths, an empty line, their bodies.
+async fn serve_http2(tls: &TlsAcceptor) -> (String, Arc<Mutex<Vec<String>>>) {
+    let mut config = ServerConfig::clone(tls.config());
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let tls = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let base_url = format!("https://{}", listener.local_addr().unwrap());
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let received = Arc::clone(&requests);
+    let answer = move |request: Request<Incoming>| {
+        let received = Arc::clone(&received);
+        async move {
+            let length = request.headers()["content-length"].to_str().unwrap().to_owned();
+            let body = request.into_body().collect().await?.to_bytes();
+            let body = String::from_utf8_lossy(&body);
+            received.lock().push(format!("content-length: {length}\r\n\r\n{body}"));
+            let answer = Response::builder().header("content-type", "application/json");
+            Ok::<_, hyper::Error>(answer.body(Full::<Bytes>::from(hello_body())).unwrap())
+        }
+    };
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let stream = TokioIo::new(tls.accept(stream).await.unwrap());
+            let connection = http2::Builder::new(TokioExecutor::new());
+            drop(connection.serve_connection(stream, service_fn(answer.clone())).await);
+        }
+    });
+    (base_url, requests)
+}
+
+/// Asks a model three times, each time with a longer history, and checks what it got.
+async fn ask_of_a_growing_history(base_url: &str, authority: &Path, requests: impl Fn() -> Vec<String>) {
+    let model = model(base_url, json!({ "caCertificates": [authority] })).unwrap();
+    let texts: Vec<String> = (0..9).map(|number| format!("{number}").repeat(50_000)).collect();
+    let mut history = History::default();
+    for round in texts.chunks(3) {
+        for (at, text) in round.iter().enumerate() {
+            let block = Block::Text { text: text.clone() };
+            history.push(if at == 1 { Message::assistant(vec![block]) } else { said(text) });
+        }
+        let request = ModelRequest { messages: history.clone(), max_tokens: 10, ..ModelRequest::default() };
+        model.complete(&request, &CancellationToken::new()).await.unwrap();
+    }
+    let requests = requests();
+    for (number, request) in requests.iter().enumerate() {
+        let (head, body) = request.split_once("\r\n\r\n").unwrap();
+        assert!(head.to_lowercase().contains(&format!("content-length: {}", body.len())), "{head}");
+        let body: Value = serde_json::from_str(body).unwrap();
+        let sent = body["messages"].to_string();
+        for (at, text) in texts.iter().enumerate() {
+            assert_eq!(sent.contains(text), at < 3 * (number + 1), "text {at} in request {number}");
+        }
+    }
+    assert_eq!(requests.len(), 3);
+}
+
 #[tokio::test]
 async fn a_request_whose_older_messages_were_sent_before_arrives_whole() {
     let (own, tls) = authority();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("own.pem");
     std::fs::write(&file, own).unwrap();
-    let open = RawServer::start(vec![hello(), hello(), hello()]).await;
-    let encrypted = RawServer::start_tls(vec![hello(), hello(), hello()], tls).await;
-    for server in [open, encrypted] {
-        let model = model(&server.base_url, json!({ "caCertificates": [file] })).unwrap();
-        let texts: Vec<String> = (0..9).map(|number| format!("{number}").repeat(5_000)).collect();
-        let mut history = History::default();
-        for round in texts.chunks(3) {
-            for (at, text) in round.iter().enumerate() {
-                let block = Block::Text { text: text.clone() };
-                history.push(if at == 1 { Message::assistant(vec![block]) } else { said(text) });
-            }
-            let request =
-                ModelRequest { messages: history.clone(), max_tokens: 10, ..ModelRequest::default() };
-            model.complete(&request, &CancellationToken::new()).await.unwrap();
-        }
-        let requests = server.requests();
-        for (number, request) in requests.iter().enumerate() {
-            let (head, body) = request.split_once("\r\n\r\n").unwrap();
-            assert!(head.to_lowercase().contains(&format!("content-length: {}", body.len())), "{head}");
-            let body: Value = serde_json::from_str(body).unwrap();
-            let sent = body["messages"].to_string();
-            for (at, text) in texts.iter().enumerate() {
-                assert_eq!(sent.contains(text), at < 3 * (number + 1), "text {at} in request {number}");
-            }
-        }
-        assert_eq!(requests.len(), 3);
-    }
+    let open = RawServer::start(vec![hello()]).await;
+    ask_of_a_growing_history(&open.base_url, &file, || open.requests()).await;
+    let encrypted = RawServer::start_tls(vec![hello()], tls.clone()).await;
+    ask_of_a_growing_history(&encrypted.base_url, &file, || encrypted.requests()).await;
+    let (base_url, requests) = serve_http2(&tls).await;
+    ask_of_a_growing_history(&base_url, &file, || requests.lock().clone()).await;
 }
