@@ -33,22 +33,14 @@ const QUEUE_BYTES: usize = 4_096;
 const LOCAL_FILE_SYSTEMS: [u32; 6] =
     [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0xf2f5_2010, 0x2fc1_2fc1];
 
-/// Changes to the names in a folder, and to the folder itself, but for its attributes: for events that files in it have as well, the
-/// kernel walks all their names that it has cached, for 2 ms in a large `/tmp`. Files of a folder that is forbidden later count as
-/// unchanged.
-const FOLDER_EVENTS: WatchFlags = WatchFlags::CREATE
-    .union(WatchFlags::DELETE)
-    .union(WatchFlags::MOVED_FROM)
-    .union(WatchFlags::MOVED_TO)
-    .union(WatchFlags::DELETE_SELF)
-    .union(WatchFlags::MOVE_SELF);
+/// Changes to the names in a folder. A folder that is moved or removed is a name in the folder above it. Not its attributes: for
+/// events that files in it have as well, the kernel walks all their names that it has cached, for 2 ms in a large `/tmp`. Files of a
+/// folder that is forbidden later count as unchanged.
+const FOLDER_EVENTS: WatchFlags =
+    WatchFlags::CREATE.union(WatchFlags::DELETE).union(WatchFlags::MOVED_FROM).union(WatchFlags::MOVED_TO);
 
 /// Changes to a file. A write through mapped memory is reported when its program closes the file.
-const FILE_EVENTS: WatchFlags = WatchFlags::MODIFY
-    .union(WatchFlags::ATTRIB)
-    .union(WatchFlags::CLOSE_WRITE)
-    .union(WatchFlags::DELETE_SELF)
-    .union(WatchFlags::MOVE_SELF);
+const FILE_EVENTS: WatchFlags = WatchFlags::MODIFY.union(WatchFlags::ATTRIB).union(WatchFlags::CLOSE_WRITE);
 
 /// The instance of this program; `None` where the user has no more of them.
 static INSTANCE: LazyLock<Mutex<Option<ProbeInstance>>> =
