@@ -31,6 +31,7 @@ mod team;
 mod think;
 mod titles;
 mod two_engines;
+mod unchanged_settings;
 mod waiting;
 
 use std::collections::{HashMap, VecDeque};
