@@ -57,6 +57,10 @@ fn a_session_in_the_list_says_what_it_is_and_what_it_takes() {
     assert!(one["createdAt"].as_str().unwrap() <= one["updatedAt"].as_str().unwrap());
     assert!(Path::new(one["folder"].as_str().unwrap()).ends_with("workspace"), "{one}");
     close(&client, &session);
+    // The note of who writes a session goes after the session is listed as stored, and sizes count it: another server counts.
+    client.hang_up();
+    client.wait_for_process();
+    let client = project.open();
     let page = client.call("agent/session/list", json!({ "totals": true }));
     let bytes = page["sessions"][0]["bytes"].as_u64().unwrap();
     assert!(bytes > 500 && page["totals"]["bytes"].as_u64().unwrap() >= bytes, "{page}");
