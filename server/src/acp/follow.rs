@@ -93,7 +93,7 @@ pub(super) fn snapshot(attached: &AttachedSession, items: usize) -> Snapshot {
 impl AcpFollower {
     async fn run(mut self, mut events: Subscription) {
         loop {
-            match events.next().await {
+            match events.next_paced().await {
                 Ok(Some(batch)) => {
                     for record in merge(batch) {
                         self.event(record.event).await;

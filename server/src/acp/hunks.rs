@@ -110,7 +110,7 @@ impl HunkSender {
 /// Waits for an event after which hunks may be others; false at the end of the log.
 async fn changed(events: &mut Subscription) -> bool {
     loop {
-        match events.next().await {
+        match events.next_paced().await {
             Ok(None) => return false,
             Ok(Some(batch)) => {
                 let is_meant = |event: &Event| {

@@ -156,7 +156,7 @@ impl SessionObserver for Alerts {
             sink: Box::new(Delivery::new(Weak::clone(&self.0))),
             waiting: Mutex::default(),
         });
-        let mut events = events.subscribe(events.newest(), Vec::new());
+        let mut events = events.subscribe_urgent();
         task::spawn(async move {
             loop {
                 match events.next().await {

@@ -101,7 +101,7 @@ fn follow(
     let newest = Arc::clone(&sent);
     let task = task::spawn(async move {
         loop {
-            let batch = match events.next().await {
+            let batch = match events.next_paced().await {
                 Ok(Some(batch)) => batch,
                 Ok(None) => break,
                 Err(gap) => {

@@ -670,6 +670,13 @@ impl Event {
             | Self::Error { .. } => Channel::Monitor,
         }
     }
+
+    /// Whether a user or a program waits for the event: requests to the user and their ends, the end of a turn, and the state
+    /// of the session.
+    #[must_use]
+    pub fn is_urgent(&self) -> bool {
+        self.channel() == Channel::Control || matches!(self, Self::Done { .. } | Self::StateChanged { .. })
+    }
 }
 
 /// A step of a turn.

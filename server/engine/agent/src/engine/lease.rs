@@ -26,7 +26,7 @@ use kode_base::ids::{AskId, SessionId};
 use kode_base::paths::AbsPath;
 use kode_base::task;
 use kode_journal::lease::{Lease, LeaseRefusal, LeaseRequest, SessionWriter, TAKE_OVER_LIMIT};
-use kode_record::event::{Channel, Event};
+use kode_record::event::Event;
 
 /// The most writers that are asked, one after the other, where each replaces its predecessor meanwhile.
 const MAX_ASKS: usize = 3;
@@ -371,7 +371,7 @@ impl LeaseHolder {
         let wake = Arc::new(Notify::new());
         // Subscribed before the first note: no later request is missed.
         let log = self.session.events();
-        let mut events = log.subscribe(log.newest(), vec![Channel::Control]);
+        let mut events = log.subscribe_urgent();
         let mut pending = PendingRequests::of_writer(self.writer.lease.clone());
         let (lease, writer, waker) = (self.lease.clone(), self.writer.clone(), Arc::clone(&wake));
         let _watcher = blocking(move || {

@@ -2,14 +2,17 @@
 //!
 //! Rule: a writer never waits for a reader. At [`MEMORY_LIMIT`] events the oldest are dropped down to
 //! [`MEMORY_KEPT`]; a reader whose place is gone gets the [`Gap`] and takes a snapshot. Numbers only grow: where they
-//! jump nothing is lost but what no record tells: progress, retries, errors.
+//! jump nothing is lost but what no record tells: progress, retries, errors. A reader is woken for the events that it reads,
+//! and one for a client at most every [`PACE`], unless an event is urgent.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{Bookmark, Channel, Event, EventRecord};
@@ -26,6 +29,9 @@ pub const LIFE_JUMP: u64 = 1_000_000_000;
 const GROWTH: usize = 256;
 /// The most events one read hands over.
 const READ_LIMIT: usize = 512;
+/// Half a frame of a screen at 60 Hz. Events of this time are sent together: each wake of a client takes the processor from the
+/// round that makes the next events.
+const PACE: Duration = Duration::from_millis(8);
 
 /// The numbered events of one session.
 #[derive(Debug)]
@@ -34,6 +40,8 @@ pub struct EventLog {
     kept: Mutex<RecentEvents>,
     /// How many events there ever were.
     grown: watch::Sender<u64>,
+    /// How many events there were with the newest urgent one.
+    urgent: watch::Sender<u64>,
     closed: CancellationToken,
 }
 
@@ -46,6 +54,8 @@ pub struct RecentEvents {
     newest: u64,
     /// Events that are not here any more.
     dropped: u64,
+    /// How many of them there were with the newest urgent one.
+    dropped_urgent: u64,
     events: VecDeque<RecentEvent>,
     /// Whether the events of lines are only counted.
     is_counting: bool,
@@ -78,8 +88,30 @@ pub struct Subscription {
     since: u64,
     /// How many events there were up to its place; `None` before it has read anything.
     place: Option<u64>,
-    channels: Vec<Channel>,
-    grown: watch::Receiver<u64>,
+    selection: EventSelection,
+    /// How many events there were with the newest that it is woken for.
+    news: watch::Receiver<u64>,
+    urgent: watch::Receiver<u64>,
+    /// Until when [`Subscription::next_paced`] gathers events.
+    gathers_until: Option<Instant>,
+}
+
+/// The events that a reader gets.
+#[derive(Debug)]
+enum EventSelection {
+    /// Those of the channels; all of them when there are none.
+    Channels(Vec<Channel>),
+    /// Those that are urgent.
+    Urgent,
+}
+
+impl EventSelection {
+    fn contains(&self, event: &Event) -> bool {
+        match self {
+            Self::Channels(channels) => channels.is_empty() || channels.contains(&event.channel()),
+            Self::Urgent => event.is_urgent(),
+        }
+    }
 }
 
 impl EventLog {
@@ -102,8 +134,8 @@ impl EventLog {
     #[must_use]
     pub fn with(session: SessionId, mut kept: RecentEvents) -> Arc<Self> {
         kept.floor = kept.floor.min(kept.newest);
-        let grown = watch::Sender::new(kept.total());
-        Arc::new(Self { session, kept: Mutex::new(kept), grown, closed: CancellationToken::new() })
+        let (grown, urgent) = (watch::Sender::new(kept.total()), watch::Sender::new(kept.total()));
+        Arc::new(Self { session, kept: Mutex::new(kept), grown, urgent, closed: CancellationToken::new() })
     }
 
     /// Adds an event that no record tells, and wakes the readers. Never waits.
@@ -117,8 +149,16 @@ impl EventLog {
         let mut kept = self.kept.lock();
         write(kept.newest);
         let newest = kept.newest;
+        let is_urgent = events.iter().any(Event::is_urgent);
         kept.add(newest, at, events, MEMORY_LIMIT);
-        // Sent under the lock: what a reader is woken for is always there to be read.
+        self.wake(&kept, is_urgent);
+    }
+
+    /// Wakes the readers. Called under the lock, so that a woken reader finds the events.
+    fn wake(&self, kept: &RecentEvents, is_urgent: bool) {
+        if is_urgent {
+            self.urgent.send_replace(kept.total());
+        }
         self.grown.send_replace(kept.total());
     }
 
@@ -126,9 +166,10 @@ impl EventLog {
     pub fn report_aside(&self, event: Event) {
         let mut kept = self.kept.lock();
         let bookmark = Bookmark { seq: kept.newest, timestamp: Timestamp::now() };
+        let is_urgent = event.is_urgent();
         kept.push(RecentEvent { bookmark, event });
         kept.bound(MEMORY_LIMIT);
-        self.grown.send_replace(kept.total());
+        self.wake(&kept, is_urgent);
     }
 
     /// Begins a new life of the session, whose events are numbered above all that anybody can have seen before.
@@ -143,7 +184,8 @@ impl EventLog {
         kept.floor = kept.newest;
         // Readers are to notice: they are woken though nothing came.
         kept.dropped += 1;
-        self.grown.send_replace(kept.total());
+        kept.dropped_urgent = kept.dropped;
+        self.wake(&kept, true);
     }
 
     /// Continues from this number where the newest event is an older one: others have sent that many.
@@ -156,8 +198,9 @@ impl EventLog {
     pub fn follow(&self, seq: u64, at: Timestamp, events: Vec<Event>) {
         let mut kept = self.kept.lock();
         let seq = seq.max(kept.newest);
+        let is_urgent = events.iter().any(Event::is_urgent);
         kept.add(seq, at, events, MEMORY_LIMIT);
-        self.grown.send_replace(kept.total());
+        self.wake(&kept, is_urgent);
     }
 
     /// Tells the readers that nothing more will come; they still get the existing events.
@@ -174,7 +217,30 @@ impl EventLog {
     /// Follows the log from the event after `since`, on the given channels; all of them when the list is empty.
     #[must_use]
     pub fn subscribe(self: &Arc<Self>, since: u64, channels: Vec<Channel>) -> Subscription {
-        Subscription { log: Arc::clone(self), since, place: None, channels, grown: self.grown.subscribe() }
+        Subscription {
+            log: Arc::clone(self),
+            since,
+            place: None,
+            selection: EventSelection::Channels(channels),
+            news: self.grown.subscribe(),
+            urgent: self.urgent.subscribe(),
+            gathers_until: None,
+        }
+    }
+
+    /// Follows the urgent events from now on, and is woken by no others.
+    #[must_use]
+    pub fn subscribe_urgent(self: &Arc<Self>) -> Subscription {
+        let kept = self.kept.lock();
+        Subscription {
+            log: Arc::clone(self),
+            since: kept.newest,
+            place: Some(kept.total()),
+            selection: EventSelection::Urgent,
+            news: self.urgent.subscribe(),
+            urgent: self.urgent.subscribe(),
+            gathers_until: None,
+        }
     }
 
     /// The next events from a place on, and the place behind them.
@@ -182,10 +248,10 @@ impl EventLog {
         &self,
         since: u64,
         place: Option<u64>,
-        channels: &[Channel],
+        selection: &EventSelection,
     ) -> Result<(Vec<EventRecord>, u64), Gap> {
         let kept = self.kept.lock();
-        let skip = kept.skip(since, place)?;
+        let skip = kept.skip(since, place, selection)?;
         let mut read = Vec::new();
         let mut taken = 0;
         for record in kept.events.iter().skip(skip) {
@@ -193,7 +259,7 @@ impl EventLog {
                 break;
             }
             taken += 1;
-            if channels.is_empty() || channels.contains(&record.event.channel()) {
+            if selection.contains(&record.event) {
                 let RecentEvent { bookmark, event } = record;
                 let (session, event) = (self.session.clone(), event.clone());
                 read.push(EventRecord { session, bookmark: *bookmark, event });
@@ -243,6 +309,7 @@ impl RecentEvents {
     pub fn forget(&mut self) {
         self.floor = u64::MAX;
         self.dropped += self.events.len() as u64;
+        self.dropped_urgent = self.dropped;
         self.events.clear();
     }
 
@@ -252,9 +319,13 @@ impl RecentEvents {
     }
 
     /// How many of the events that are here a reader has behind it.
-    fn skip(&self, since: u64, place: Option<u64>) -> Result<usize, Gap> {
+    fn skip(&self, since: u64, place: Option<u64>, selection: &EventSelection) -> Result<usize, Gap> {
         let gap = |since| Gap { since, oldest: self.floor + 1 };
         match place {
+            // It has missed none of those that are gone.
+            Some(place) if matches!(selection, EventSelection::Urgent) && place >= self.dropped_urgent => {
+                Ok(usize::try_from(place.saturating_sub(self.dropped)).unwrap_or(usize::MAX))
+            }
             Some(place) => {
                 let skip = place.checked_sub(self.dropped).ok_or_else(|| gap(since))?;
                 Ok(usize::try_from(skip).unwrap_or(usize::MAX))
@@ -286,6 +357,10 @@ impl RecentEvents {
     fn bound(&mut self, limit: usize) {
         if self.events.len() > limit {
             let dropped = self.events.len() - MEMORY_KEPT;
+            let urgent = self.events.range(..dropped).rposition(|dropped| dropped.event.is_urgent());
+            if let Some(urgent) = urgent {
+                self.dropped_urgent = self.dropped + urgent as u64 + 1;
+            }
             self.dropped += dropped as u64;
             if let Some(last) = self.events.drain(..dropped).next_back() {
                 self.floor = last.bookmark.seq;
@@ -307,11 +382,11 @@ impl Subscription {
             }
             let closed = self.log.closed.is_cancelled();
             let place = self.place.unwrap_or_default();
-            if closed && *self.grown.borrow() <= place {
+            if closed && *self.news.borrow() <= place {
                 return Ok(None);
             }
             tokio::select! {
-                newer = self.grown.wait_for(|grown| *grown > place) => {
+                newer = self.news.wait_for(|newest| *newest > place) => {
                     if newer.is_err() {
                         return Ok(None);
                     }
@@ -321,12 +396,33 @@ impl Subscription {
         }
     }
 
+    /// As [`Subscription::next`] for a client: the events of [`PACE`] are handed over together, and at once when one of them is
+    /// urgent or more of them are waiting than one read hands over.
+    ///
+    /// # Errors
+    /// [`Gap`] as for [`Subscription::next`].
+    pub async fn next_paced(&mut self) -> Result<Option<Vec<EventRecord>>, Gap> {
+        if let Some(until) = self.gathers_until {
+            let place = self.place.unwrap_or_default();
+            tokio::select! {
+                biased;
+                _ = self.urgent.wait_for(|urgent| *urgent > place) => {}
+                () = self.log.closed.cancelled() => {}
+                () = tokio::time::sleep_until(until) => {}
+            }
+        }
+        let next = self.next().await?;
+        let is_behind = next.as_ref().is_some_and(|events| events.len() == READ_LIMIT);
+        self.gathers_until = (!is_behind).then(|| Instant::now() + PACE);
+        Ok(next)
+    }
+
     /// The events that can be read now, without waiting.
     ///
     /// # Errors
     /// [`Gap`] as for [`Subscription::next`].
     pub fn ready(&mut self) -> Result<Vec<EventRecord>, Gap> {
-        match self.log.read(self.since, self.place, &self.channels) {
+        match self.log.read(self.since, self.place, &self.selection) {
             Ok((events, place)) => {
                 self.place = Some(place);
                 self.since = events.last().map_or(self.since, |record| record.bookmark.seq);
@@ -345,7 +441,7 @@ impl Subscription {
 mod tests {
     use super::*;
     use crate::event::RunState;
-    use kode_base::ids::TurnId;
+    use kode_base::ids::{ItemId, TurnId};
 
     fn log() -> Arc<EventLog> {
         EventLog::new(SessionId::generate(), 0)
@@ -430,6 +526,79 @@ mod tests {
         assert_eq!(gap, Gap { since: 0, oldest: (MEMORY_LIMIT + 1 - MEMORY_KEPT + 1) as u64 });
         log.publish(monitor());
         assert_eq!(seqs(&slow.ready().unwrap()), [MEMORY_LIMIT as u64 + 2]);
+    }
+
+    fn chunk() -> Event {
+        Event::TextChunk { item: ItemId::generate(), text: "a".to_owned() }
+    }
+
+    #[tokio::test]
+    async fn a_reader_of_urgent_events_misses_none_behind_many_others_and_is_woken_by_none_of_them() {
+        let log = log();
+        log.publish(monitor());
+        let mut reader = log.subscribe_urgent();
+        for _ in 0..2 * MEMORY_LIMIT {
+            log.publish(chunk());
+        }
+        assert!(!reader.news.has_changed().unwrap());
+        log.publish(monitor());
+        let newest = 2 * MEMORY_LIMIT as u64 + 2;
+        assert_eq!(seqs(&reader.next().await.unwrap().unwrap()), [newest]);
+        for _ in 0..=MEMORY_LIMIT {
+            log.publish(monitor());
+        }
+        let gap = reader.next().await.unwrap_err();
+        assert_eq!(gap.since, newest, "urgent events were dropped");
+        log.publish(chunk());
+        log.publish(monitor());
+        assert_eq!(reader.next().await.unwrap().unwrap().len(), 1);
+        log.lose();
+        assert!(reader.next().await.is_err());
+        log.close();
+        assert_eq!(reader.next().await.unwrap(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_gets_the_events_of_a_pace_together_and_urgent_ones_at_once() {
+        let log = log();
+        let mut reader = log.subscribe(0, vec![]);
+        log.publish(chunk());
+        let start = Instant::now();
+        assert_eq!(seqs(&reader.next_paced().await.unwrap().unwrap()), [1]);
+        assert_eq!(start.elapsed(), Duration::ZERO, "the first waits for nothing");
+        log.publish(chunk());
+        let writer = Arc::clone(&log);
+        let later = tokio::spawn(async move {
+            tokio::time::sleep(PACE / 2).await;
+            writer.publish(chunk());
+            tokio::time::sleep(PACE).await;
+            writer.publish(monitor());
+        });
+        assert_eq!(seqs(&reader.next_paced().await.unwrap().unwrap()), [2, 3]);
+        assert!((PACE..PACE + Duration::from_millis(2)).contains(&start.elapsed()), "{:?}", start.elapsed());
+        assert_eq!(seqs(&reader.next_paced().await.unwrap().unwrap()), [4]);
+        let took = start.elapsed();
+        assert!((PACE * 3 / 2..PACE * 2).contains(&took), "the urgent one did not wait: {took:?}");
+        later.await.unwrap();
+        log.publish(chunk());
+        log.close();
+        assert_eq!(seqs(&reader.next_paced().await.unwrap().unwrap()), [5]);
+        assert_eq!(reader.next_paced().await.unwrap(), None);
+        assert_eq!(start.elapsed(), took, "nothing follows the end");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_behind_catches_up_without_a_pause() {
+        let log = log();
+        for _ in 0..3 * READ_LIMIT {
+            log.publish(chunk());
+        }
+        let mut reader = log.subscribe(0, vec![]);
+        let start = Instant::now();
+        for _ in 0..3 {
+            assert_eq!(reader.next_paced().await.unwrap().unwrap().len(), READ_LIMIT);
+        }
+        assert_eq!(start.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test]
