@@ -1,7 +1,7 @@
 //! Standard input and output without buffers.
 //!
 //! Rule: one system call for each read or write. Pipes and sockets wait in the runtime, everything else on a thread for each call.
-//! What this process shares with others is not changed: neither end is made non-blocking for whoever else has it.
+//! Both ends stay blocking for the other processes that have them open.
 
 use std::fs::File;
 use std::io;
@@ -93,7 +93,7 @@ mod socket {
     pub(super) struct SharedSocket(AsyncFd<OwnedFd>);
 
     impl SharedSocket {
-        /// The socket; what is none, or cannot be waited for, is given back.
+        /// The socket; a descriptor of another kind, or one that cannot be waited for, is given back.
         #[expect(deprecated, reason = "the descriptor is owned by it, and closed by nothing else")]
         pub(super) fn new(file: OwnedFd) -> Result<Self, OwnedFd> {
             let kind = fstat(&file).map(|found| FileType::from_raw_mode(found.st_mode));
