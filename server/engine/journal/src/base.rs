@@ -4,14 +4,15 @@
 //! beside it, is not used; an interrupted write leaves the one before.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::iter;
 use std::path::Path;
 
 use kode_base::file_moves;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::write_atomically;
+use crate::disk::write_pieces_atomically;
 
 /// The name of the file in a session's folder.
 pub const BASE: &str = "base.bin";
@@ -47,6 +48,14 @@ pub struct BaseHeader {
     /// The checksum of them, and of what this line says beside it.
     check: u32,
 }
+
+/// How many bytes a piece of a content has: few enough that allocators keep none of them for themselves.
+const PIECE: usize = 64 << 10;
+
+/// A content as bytes, in pieces. A single buffer of some megabytes that grows leaves as much memory with each thread that
+/// encodes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ContentBytes(Vec<Vec<u8>>);
 
 /// A base as it was read.
 #[derive(Debug)]
@@ -90,11 +99,41 @@ impl BaseMark {
 
 impl BaseHeader {
     /// The checksum of a content and of its description.
-    fn checked(&self, content: &[u8]) -> io::Result<u32> {
+    fn checked<'a>(&self, content: impl IntoIterator<Item = &'a [u8]>) -> io::Result<u32> {
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(&serde_json::to_vec(&(&self.form, &self.mark, self.shelf, self.len))?);
-        hasher.update(content);
+        content.into_iter().for_each(|piece| hasher.update(piece));
         Ok(hasher.finalize())
+    }
+}
+
+impl ContentBytes {
+    /// How many there are.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.0.iter().map(|piece| piece.len() as u64).sum()
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(Vec::as_slice)
+    }
+}
+
+impl Write for ContentBytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = self.0.last().map_or(0, |last| PIECE - last.len());
+        if room == 0 {
+            self.0.push(Vec::with_capacity(PIECE));
+        }
+        let count = bytes.len().min(if room == 0 { PIECE } else { room });
+        if let Some(last) = self.0.last_mut() {
+            last.extend_from_slice(&bytes[..count]);
+        }
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -102,22 +141,23 @@ impl BaseHeader {
 ///
 /// # Errors
 /// When it has no written form.
-pub fn encode(content: &impl Serialize) -> io::Result<Vec<u8>> {
-    serde_json::to_vec(content).map_err(io::Error::other)
+pub fn encode(content: &impl Serialize) -> io::Result<ContentBytes> {
+    let mut bytes = ContentBytes::default();
+    serde_json::to_writer(&mut bytes, content)?;
+    Ok(bytes)
 }
 
 /// Replaces the base, in one step. `form` names what the content is made by: another build reads its own form alone.
 ///
 /// # Errors
 /// The error of the system; the one that was there is left then.
-pub fn write(path: &Path, form: &str, mark: BaseMark, shelf: u64, content: &[u8]) -> io::Result<()> {
-    let len = content.len() as u64;
-    let mut header = BaseHeader { form: form.to_owned(), mark, shelf, len, check: 0 };
-    header.check = header.checked(content)?;
+pub fn write(path: &Path, form: &str, mark: BaseMark, shelf: u64, content: &ContentBytes) -> io::Result<()> {
+    let mut header = BaseHeader { form: form.to_owned(), mark, shelf, len: content.size(), check: 0 };
+    header.check = header.checked(content.pieces())?;
     let mut header = serde_json::to_vec(&header)?;
     header.push(b'\n');
-    header.extend_from_slice(content);
-    write_atomically(path, &header)
+    let pieces: Vec<&[u8]> = iter::once(header.as_slice()).chain(content.pieces()).collect();
+    write_pieces_atomically(path, &pieces)
 }
 
 /// Reads the base of a journal, if there is one.
@@ -146,9 +186,14 @@ pub fn read(path: &Path, form: &str, journal: &Path) -> Result<Option<Base>, Bas
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(BaseError::Journal),
         Err(error) => return Err(error.into()),
     }
-    let mut content = start.split_off(end + 1);
-    file.read_to_end(&mut content)?;
-    match header.checked(&content)? == header.check {
+    let begun = &start[end + 1..];
+    let mut content = Vec::new();
+    content
+        .try_reserve_exact(usize::try_from(header.len).map_err(io::Error::other)?)
+        .map_err(io::Error::other)?;
+    content.extend_from_slice(begun);
+    file.take(header.len.saturating_sub(begun.len() as u64)).read_to_end(&mut content)?;
+    match header.checked([content.as_slice()])? == header.check {
         true => Ok(Some(Base { header, content })),
         false => Err(BaseError::Damaged),
     }
@@ -221,6 +266,22 @@ mod tests {
         for other in ["line 1 ac\nline 2\n", "line 1 ab", ""] {
             std::fs::write(&journal, other).unwrap();
             assert!(matches!(get(folder.path()), Err(BaseError::Journal)), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_content_of_any_size_comes_back_and_takes_pieces_of_one_size() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("journal"), "line 1 ab\n").unwrap();
+        // Beside the text there are two quotation marks.
+        for size in [0, 1, PIECE - 3, PIECE - 2, PIECE - 1, 3 * PIECE - 2, 5 * PIECE + 7] {
+            let text = "0123456789".repeat(size / 10 + 1)[..size].to_owned();
+            let content = encode(&text).unwrap();
+            assert_eq!(content.size(), size as u64 + 2);
+            let (last, whole) = content.0.split_last().unwrap();
+            assert!(whole.iter().all(|piece| piece.len() == PIECE) && (1..=PIECE).contains(&last.len()));
+            put(folder.path(), &text);
+            assert!(get(folder.path()).unwrap().unwrap() == text, "{size}");
         }
     }
 

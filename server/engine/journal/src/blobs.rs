@@ -207,7 +207,7 @@ impl Blobs {
             return Ok(id);
         }
         self.prepare()?;
-        disk::put_in_place(&*self.disk, &self.folder, &path, bytes, false)?;
+        disk::put_in_place(&*self.disk, &self.folder, &path, &[bytes], false)?;
         self.unkept().suspect.remove(&id);
         Ok(id)
     }

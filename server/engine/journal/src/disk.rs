@@ -362,8 +362,18 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// The same on another disk.
 pub(crate) fn write_atomically_on(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("the root is not a file"))?;
-    put_in_place(disk, folder, path, bytes, true)?;
+    put_in_place(disk, folder, path, &[bytes], true)?;
     disk.sync_folder(folder)
+}
+
+/// As [`write_atomically`] for content in several pieces.
+///
+/// # Errors
+/// The same.
+pub(crate) fn write_pieces_atomically(path: &Path, pieces: &[&[u8]]) -> io::Result<()> {
+    let folder = path.parent().ok_or_else(|| io::Error::other("the root is not a file"))?;
+    put_in_place(&RealDisk, folder, path, pieces, true)?;
+    RealDisk.sync_folder(folder)
 }
 
 /// Writes a file under another name and gives it its own in one step.
@@ -371,12 +381,16 @@ pub(crate) fn put_in_place(
     disk: &dyn Disk,
     folder: &Path,
     path: &Path,
-    bytes: &[u8],
+    pieces: &[&[u8]],
     is_synced: bool,
 ) -> io::Result<()> {
     let temporary = folder.join(format!("{}{}", own_prefix(), Uuid::now_v7().simple()));
     let written = disk.open(&temporary, OpenMode::New).and_then(|file| {
-        write_all_at(&*file, bytes, 0)?;
+        let mut at = 0;
+        for piece in pieces {
+            write_all_at(&*file, piece, at)?;
+            at += piece.len() as u64;
+        }
         if is_synced { file.sync() } else { Ok(()) }
     });
     let placed = written.and_then(|()| disk.rename(&temporary, path));

@@ -15,7 +15,7 @@ use crate::history::SessionHistory;
 use kode_base::blocking;
 use kode_base::task;
 use kode_journal::Shelf;
-use kode_journal::base::{self, BASE, BaseMark};
+use kode_journal::base::{self, BASE, BaseMark, ContentBytes};
 
 /// The form of the folded state of this build: a hash of the sources that define it.
 pub(crate) const FORM: &str = env!("KODE_FOLD_FORM");
@@ -196,7 +196,7 @@ impl SessionHistory {
             Ok(()) => {
                 let mut newest = lock(&self.base.newest);
                 newest.offset = image.offset;
-                newest.size = image.content.len() as u64;
+                newest.size = image.content.size();
             }
             Err(error) => {
                 tracing::warn!(%error, path = %path.display(), "the base of a session is not written")
@@ -208,7 +208,7 @@ impl SessionHistory {
 /// The parts of a base to write.
 struct BaseImage {
     offset: u64,
-    content: Vec<u8>,
+    content: ContentBytes,
     length: u64,
     shelf: Option<Arc<Shelf>>,
 }

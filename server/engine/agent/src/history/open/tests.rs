@@ -96,7 +96,7 @@ impl Stored {
 }
 
 /// An opened session as a base holds it.
-fn content(opening: &OpenedJournal) -> Vec<u8> {
+fn content(opening: &OpenedJournal) -> base::ContentBytes {
     let state = &opening.replay.as_ref().unwrap().state;
     let content = BaseContent { state, ledger: &opening.ledger, skipped: opening.base.skipped, newest: 0 };
     base::encode(&content).unwrap()
