@@ -14,7 +14,7 @@ mod standing;
 
 use std::path::PathBuf;
 
-use kode_e2e::{Client, Offer, Output, Project, Script, Session, Step, call, run, say};
+use kode_e2e::{Client, Offer, Output, Project, Script, Session, Step, call, run, say, step};
 use serde_json::{Value, json};
 
 /// A project and the home folder of its user.

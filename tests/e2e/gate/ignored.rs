@@ -158,6 +158,31 @@ fn a_change_of_an_ignore_file_counts_from_the_next_call_on() {
 }
 
 #[test]
+fn calls_of_one_answer_are_judged_together_only_where_all_of_them_read() {
+    let file = |path: &str| json!({ "file_path": format!("{{{{cwd}}}}/{path}") });
+    let wait = json!({ "command": "while [ ! -e go ]; do sleep 0.02; done" });
+    let reads =
+        step().call("Read", file("src/a.txt")).call("Read", file("b.kept")).call("Read", file("b.txt"));
+    let behind = step().call("Read", file("src/a.txt")).call("Bash", wait).call("Read", file("src/a.txt"));
+    let desk = Desk::new(&script([("reads", reads), ("behind", behind)]));
+    desk.project.write(".aiignore", "*.kept\n").write("b.kept", KEPT).write("b.txt", "some text\n");
+    desk.project.write("src/a.txt", "some text\n").write("src/.cursorignore", "*.md\n");
+    let client = desk.open();
+    let session = client.session_with(json!({ "mode": "bypassPermissions" }));
+    let failed =
+        || desk.project.model.last_results().into_iter().map(|(_, failed)| failed).collect::<Vec<_>>();
+    session.run("reads");
+    assert_eq!(failed(), [false, true, false]);
+    let prompt = session.prompt("behind");
+    let runs = |event: &Value| event["type"] == "tool:start" && event.to_string().contains("sleep 0.02");
+    session.wait_event("the command", runs);
+    desk.project.write("src/.cursorignore", "*.txt\n").write("go", "");
+    session.wait_done(&prompt);
+    assert_eq!(failed(), [false, false, true], "the file changed while the command ran");
+    check_kept(&desk);
+}
+
+#[test]
 fn the_user_switches_ignore_files_of_a_name_off_and_a_workspace_cannot() {
     let off = json!({ "disabledIgnoreFiles": [".cursorignore", ".gitignore"] });
     for is_own in [false, true] {

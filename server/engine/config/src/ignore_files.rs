@@ -73,6 +73,12 @@ impl IgnoreLook {
         Self { disabled: disabled.to_vec(), ..Self::default() }
     }
 
+    /// Whether it is of all names but these.
+    #[must_use]
+    pub fn is_without(&self, disabled: &[String]) -> bool {
+        self.disabled == disabled
+    }
+
     /// Why a path is kept from the agent, if it is; links are not followed.
     #[must_use]
     pub fn denies(&self, path: &Path) -> Option<IgnoredBy> {

@@ -66,6 +66,8 @@ pub struct PolicyView {
     pub in_force: Arc<EffectivePolicy>,
     /// The files.
     pub workspace: Arc<Workspace>,
+    /// A view of the ignore files that calls judged together share; `None` for one of the call's own.
+    pub ignored: Option<Arc<IgnoreLook>>,
 }
 
 impl EffectivePolicy {
@@ -246,10 +248,30 @@ impl EffectivePolicy {
 }
 
 impl PolicyView {
+    /// Runs `ask` with the circumstances of this view.
+    pub fn within<T>(
+        &self,
+        mode: Mode,
+        real_paths: &RealPaths,
+        delivery: &dyn Fn(&Target) -> Option<EditDelivery>,
+        ask: impl FnOnce(&Circumstances<'_>) -> T,
+    ) -> T {
+        let (in_force, workspace) = (&self.in_force, &self.workspace);
+        // Another policy may have switched other names off.
+        let shared = self
+            .ignored
+            .as_ref()
+            .filter(|look| look.is_without(&in_force.policy.preferences.disabled_ignore_files));
+        match shared {
+            Some(ignored) => in_force.within_look(mode, workspace, (real_paths, ignored), delivery, ask),
+            None => in_force.within(mode, workspace, real_paths, delivery, ask),
+        }
+    }
+
     /// The judgment of the names of files. Questions share what the ignore files of each folder say when it is asked for first, so
     /// that it is for one piece of work.
     pub fn judge_names(self, mode: Mode) -> impl Fn(&Target, &RealPaths) -> Verdict + Send + 'static {
-        let Self { in_force, workspace } = self;
+        let Self { in_force, workspace, .. } = self;
         let ignored = in_force.ignore_look();
         move |target, real_paths| {
             in_force.within_look(mode, &workspace, (real_paths, &ignored), &|_| None, |circumstances| {
@@ -260,7 +282,7 @@ impl PolicyView {
 
     /// Which files the searches of one call may look into.
     pub fn may_read(self, mode: Mode) -> ReadCheck {
-        let Self { in_force, workspace } = self;
+        let Self { in_force, workspace, .. } = self;
         let ignored = in_force.ignore_look();
         Arc::new(move |target, look| {
             let looks = (&RealPaths::default(), &ignored);

@@ -72,7 +72,11 @@ impl WorktreeIsolation {
 
     /// The view of the workspace as seen from the worktree.
     pub(crate) fn view(&self, outer: &PolicyView) -> PolicyView {
-        PolicyView { in_force: self.in_force(&outer.in_force), workspace: Arc::clone(&self.workspace) }
+        PolicyView {
+            in_force: self.in_force(&outer.in_force),
+            workspace: Arc::clone(&self.workspace),
+            ignored: outer.ignored.clone(),
+        }
     }
 
     /// The refusal of a write that would change the workspace itself. The place where the write ends decides: a link in the

@@ -9,6 +9,7 @@ use crate::conversation::{Conversation, WorktreeIsolation};
 use kode_base::call::{Exposure, ReadCheck, ToolKind};
 use kode_base::mode::Mode;
 use kode_base::paths::Target;
+use kode_config::ignore_files::IgnoreLook;
 use kode_config::in_force::{EffectivePolicy, PolicyView};
 use kode_permission::GateDecision;
 use kode_permission::equipment::Equipment;
@@ -24,9 +25,14 @@ impl Gatekeeper {
         self.view_for(conversation, &conversation.equipment()).in_force
     }
 
-    /// Judges a call of a conversation.
-    pub(crate) fn judge_for(&self, conversation: &Conversation, case: &GateCase<'_>) -> Judgment {
-        self.judge_with(conversation, &conversation.equipment(), case, Self::judge_by)
+    /// Judges a call of a conversation; `ignored` is the view of ignore files that calls judged together share.
+    pub(crate) fn judge_for(
+        &self,
+        conversation: &Conversation,
+        case: &GateCase<'_>,
+        ignored: Option<&Arc<IgnoreLook>>,
+    ) -> Judgment {
+        self.judge_with(conversation, (&conversation.equipment(), ignored), case, Self::judge_by)
     }
 
     /// Judges a command in the text of a file, with the equipment of that file.
@@ -38,7 +44,7 @@ impl Gatekeeper {
     ) -> Judgment {
         let mut equipment = conversation.equipment();
         equipment.take(of_file.clone());
-        self.judge_with(conversation, &equipment, case, Self::judge_embedded)
+        self.judge_with(conversation, (&equipment, None), case, Self::judge_embedded)
     }
 
     /// The files that searches of a conversation may read.
@@ -70,12 +76,13 @@ impl Gatekeeper {
     fn judge_with(
         &self,
         conversation: &Conversation,
-        equipment: &Equipment,
+        (equipment, ignored): (&Equipment, Option<&Arc<IgnoreLook>>),
         case: &GateCase<'_>,
         judge: JudgeFn,
     ) -> Judgment {
         let mode = conversation.current_mode();
-        let in_workspace = judge(self, &self.view(equipment), case, mode);
+        let view = PolicyView { ignored: ignored.cloned(), ..self.view(equipment) };
+        let in_workspace = judge(self, &view, case, mode);
         match conversation.isolation() {
             None => in_workspace,
             Some(isolation) => in_worktree(isolation, case, in_workspace, || {

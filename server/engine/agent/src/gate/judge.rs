@@ -47,12 +47,16 @@ impl Gatekeeper {
 
     /// The view that calls are judged by now, with the equipment of a skill or command.
     pub(crate) fn view(&self, equipment: &Equipment) -> PolicyView {
-        PolicyView { in_force: self.in_force_with(equipment), workspace: Arc::clone(&self.workspace) }
+        PolicyView {
+            in_force: self.in_force_with(equipment),
+            workspace: Arc::clone(&self.workspace),
+            ignored: None,
+        }
     }
 
     /// Judges a call by a view.
     pub(crate) fn judge_by(&self, view: &PolicyView, case: &GateCase<'_>, mode: Mode) -> Judgment {
-        let PolicyView { in_force, workspace } = view;
+        let PolicyView { in_force, workspace, .. } = view;
         let outside =
             |isolation: &WorktreeIsolation| case.touches.iter().find_map(|touch| isolation.refuses(touch));
         if let Some(refusal) = self.isolation().and_then(|isolation| outside(isolation)) {
@@ -70,9 +74,8 @@ impl Gatekeeper {
                 .or_else(|| case.touches.iter().find_map(|touch| touch.write_within(target).and_then(of)))
         };
         let real_paths = RealPaths::default();
-        let verdict = in_force.within(mode, workspace, &real_paths, &delivery, |circumstances| {
-            gate::judge(case, circumstances)
-        });
+        let verdict =
+            view.within(mode, &real_paths, &delivery, |circumstances| gate::judge(case, circumstances));
         let files = case.touches.iter().filter_map(Touch::target).filter_map(Target::file);
         let resolved = resolved(files, &real_paths);
         Judgment { verdict, bounds: CallBounds { sandbox: in_force.sandbox_for(case.touches), resolved } }
@@ -110,7 +113,7 @@ impl Gatekeeper {
     /// Why not: a rule, a secret, a read that needs a permission, or a path in the workspace that leads out of it by a link.
     pub(crate) fn may_attach(&self, target: &Target) -> Result<ResolvedPaths, String> {
         let real_paths = RealPaths::default();
-        let PolicyView { in_force, workspace } = self.view(&Equipment::default());
+        let PolicyView { in_force, workspace, .. } = self.view(&Equipment::default());
         let mode = self.core.state().config.mode;
         let verdict = in_force.within(mode, &workspace, &real_paths, &|_| None, |circumstances| {
             gate::judge_attached(target, circumstances)

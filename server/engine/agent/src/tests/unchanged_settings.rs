@@ -10,20 +10,20 @@ use kode_config::settings::TrustRequest;
 
 /// One policy, called unchanged while the test says so.
 #[derive(Clone, Default)]
-struct Vouched {
+struct TestPolicy {
     policy: Arc<Policy>,
     is_vouched: Arc<AtomicBool>,
     /// How often the files were asked for.
     looks: Arc<AtomicUsize>,
 }
 
-impl PolicyProvider for Vouched {
+impl PolicyProvider for TestPolicy {
     fn of(&self, _roots: &[AbsPath]) -> Arc<dyn PolicySource> {
         Arc::new(self.clone())
     }
 }
 
-impl PolicySource for Vouched {
+impl PolicySource for TestPolicy {
     fn current(&self) -> Arc<Policy> {
         self.looks.fetch_add(1, Ordering::SeqCst);
         Arc::clone(&self.policy)
@@ -38,7 +38,7 @@ impl PolicySource for Vouched {
 async fn unchanged_settings_are_not_asked_for_and_other_news_are_published() {
     let home = tempfile::tempdir().unwrap();
     let folder = AbsPath::new(home.path()).unwrap();
-    let source = Vouched::default();
+    let source = TestPolicy::default();
     let bench = Bench::with_policies(home, vec![], Registry::default(), Arc::new(source.clone()));
     let new = NewSession { roots: vec![folder.clone()], mode: Some(Mode::Default), model: None };
     let session = bench.engine.new_session(new).unwrap();

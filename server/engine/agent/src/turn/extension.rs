@@ -110,7 +110,7 @@ fn may_delegate(turn: TurnContext<'_>, call: &ModelToolCall, kind: &str) -> Resu
     let program = types.find(kind).ok().and_then(|found| found.runs.clone());
     touches.extend(program.map(|program| program.touch(turn.conversation.workspace().cwd())));
     let case = GateCase { tool: TASK, kind: ToolKind::ReadOnly, input: &input, touches: &touches };
-    let verdict = turn.services.gate.judge_for(turn.conversation, &case).verdict;
+    let verdict = turn.services.gate.judge_for(turn.conversation, &case, None).verdict;
     match verdict.decision {
         GateDecision::Allow => Ok(()),
         GateDecision::Ask | GateDecision::Deny => Err(refused(verdict.reason)),

@@ -35,6 +35,7 @@ use kode_base::call::{ToolError, ToolErrorKind, Touch};
 use kode_base::mode::Mode;
 use kode_base::paths::AbsPath;
 use kode_config::hooks::event::HookEvent;
+use kode_config::ignore_files::IgnoreLook;
 use kode_model::Block;
 use kode_permission::equipment::Equipment;
 use kode_permission::gate::{AnswerReach, GateCase};
@@ -57,13 +58,18 @@ enum PipelineStage {
     Formatting,
 }
 
-/// Runs one call to its result and records it.
-pub(super) async fn run(turn: TurnContext<'_>, call: ModelToolCall, cancel: CancellationToken) {
+/// Runs one call to its result and records it; `ignored` is the view of ignore files that calls judged together share.
+pub(super) async fn run(
+    turn: TurnContext<'_>,
+    call: ModelToolCall,
+    cancel: CancellationToken,
+    ignored: Option<&Arc<IgnoreLook>>,
+) {
     let started = Instant::now();
     let (asks, asked) = mpsc::channel(1);
     let asked = tokio::sync::Mutex::new(asked);
     let pipeline =
-        Pipeline { turn, call: &call, cancel: &cancel, asks: &asks, asked: &asked, embedded: None };
+        Pipeline { turn, call: &call, cancel: &cancel, asks: &asks, asked: &asked, embedded: None, ignored };
     let mut instructed = Vec::new();
     // A fault in a tool ends its call and nothing else.
     let ran = AssertUnwindSafe(pipeline.run(&mut instructed)).catch_unwind().await;
@@ -100,7 +106,7 @@ async fn run_alone(
 ) -> Result<ToolOutput, ToolError> {
     let (asks, asked) = mpsc::channel(1);
     let asked = tokio::sync::Mutex::new(asked);
-    let pipeline = Pipeline { turn, call, cancel, asks: &asks, asked: &asked, embedded };
+    let pipeline = Pipeline { turn, call, cancel, asks: &asks, asked: &asked, embedded, ignored: None };
     let result = pipeline.run_with(tool, &mut Vec::new()).await;
     turn.services.turns.forget_call(&call.id);
     result
@@ -167,6 +173,8 @@ struct Pipeline<'a> {
     asked: &'a tokio::sync::Mutex<mpsc::Receiver<RunningQuestion>>,
     /// The equipment of the file that contains the call; `None` for a call of the transcript.
     embedded: Option<&'a Equipment>,
+    /// The view of ignore files that it is judged by first, with the calls beside it; `None` for one of its own.
+    ignored: Option<&'a Arc<IgnoreLook>>,
 }
 
 impl<'a> Pipeline<'a> {
@@ -199,7 +207,7 @@ impl<'a> Pipeline<'a> {
         }
         let plan = self.plan(tool.as_ref(), self.call.input.clone(), &context).await?;
         self.services().gate.refresh().await;
-        let judged = self.look(tool.as_ref(), &plan, &self.call.input);
+        let judged = self.look(tool.as_ref(), &plan, &self.call.input, self.ignored);
 
         trace(self.call, PipelineStage::PreHook);
         let hooked = self.pre_hook(tool.as_ref(), plan, judged, &context).await?;
@@ -316,7 +324,7 @@ impl<'a> Pipeline<'a> {
                 let plan = self.plan(tool, input.clone(), context).await;
                 let plan = plan.map_err(|error| of_hook(input, error))?;
                 self.services().gate.refresh().await;
-                let judged = self.look(tool, &plan, input);
+                let judged = self.look(tool, &plan, input, None);
                 (plan, judged)
             }
         };
@@ -416,16 +424,22 @@ impl<'a> Pipeline<'a> {
 
     /// Judges a call by the policy in force; a refusal is the error.
     fn judge(&self, tool: &dyn ErasedTool, plan: &CallPlan, input: &Value) -> Result<Judgment, ToolError> {
-        unless_refused(plan, self.look(tool, plan, input))
+        unless_refused(plan, self.look(tool, plan, input, None))
     }
 
     /// Judges a call by the policy in force, which was refreshed before.
-    fn look(&self, tool: &dyn ErasedTool, plan: &CallPlan, input: &Value) -> Judgment {
+    fn look(
+        &self,
+        tool: &dyn ErasedTool,
+        plan: &CallPlan,
+        input: &Value,
+        ignored: Option<&Arc<IgnoreLook>>,
+    ) -> Judgment {
         let case = self.case(tool, input, &plan.touches);
         let gate = &self.services().gate;
         match self.embedded {
             Some(equipment) => gate.judge_embedded_for(self.conversation(), &case, equipment),
-            None => gate.judge_for(self.conversation(), &case),
+            None => gate.judge_for(self.conversation(), &case, ignored),
         }
     }
 }

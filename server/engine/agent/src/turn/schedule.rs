@@ -4,6 +4,8 @@
 //! touch anything, unknown tools among them, run alone. A call that waits for the user holds back no other call: places to
 //! run are taken by running calls only. Results join the history in the order of the calls, whatever order they come in.
 
+use std::sync::Arc;
+
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +16,9 @@ use crate::turn::sample::ModelToolCall;
 use crate::turn::services::TurnContext;
 use crate::turn::{delegate, pipeline};
 use kode_base::call::ToolKind;
+use kode_config::ignore_files::IgnoreLook;
 use kode_record::event::Event;
+use kode_tool::ToolFacts;
 use kode_tool::declared::declared;
 
 /// Runs all calls; every one of them has a result afterwards, or the turn was cancelled and they are sealed.
@@ -24,6 +28,7 @@ pub(super) async fn run(turn: TurnContext<'_>, calls: Vec<ModelToolCall>, cancel
         let (call, name) = (call.id.clone(), call.name.clone());
         services.core.publish(Event::ToolQueued { call, name, queue_length: waiting + 1 });
     }
+    let ignored = ignore_look(turn, &calls);
     let asked: Vec<usize> =
         calls.iter().enumerate().filter(|(_, call)| call.pending.is_some()).map(|(place, _)| place).collect();
     let waits = waits(&calls.iter().map(|call| reach(turn.conversation, call)).collect::<Vec<_>>());
@@ -32,7 +37,7 @@ pub(super) async fn run(turn: TurnContext<'_>, calls: Vec<ModelToolCall>, cancel
     let calls: Vec<_> =
         calls.into_iter().map(|call| (services.turns.register_call(&call.id, cancel), call)).collect();
     join_all(calls.into_iter().enumerate().map(|(place, (token, call))| {
-        let (waits, asked, ended) = (&waits[place], &asked, &ended);
+        let (waits, asked, ended, ignored) = (&waits[place], &asked, &ended, ignored.as_ref());
         async move {
             let all_earlier = join_all(waits.iter().map(|earlier| ended[*earlier].cancelled()));
             tokio::select! {
@@ -54,7 +59,7 @@ pub(super) async fn run(turn: TurnContext<'_>, calls: Vec<ModelToolCall>, cancel
             let may_begin = is_asked || services.requests.is_attended() || token.is_cancelled();
             // Calls that are left when the turn ends are sealed with it.
             if may_begin && !cancel.is_cancelled() {
-                pipeline::run(turn, call, token).await;
+                pipeline::run(turn, call, token, ignored).await;
             } else if !is_call_left_open(turn, &call) {
                 delegate::give_up(&services.core, &call);
             }
@@ -62,6 +67,18 @@ pub(super) async fn run(turn: TurnContext<'_>, calls: Vec<ModelToolCall>, cancel
         }
     }))
     .await;
+}
+
+/// The view of ignore files that the calls of an answer share, where all of them only read: none of them waits for another or
+/// changes such a file, and they are judged at once.
+fn ignore_look(turn: TurnContext<'_>, calls: &[ModelToolCall]) -> Option<Arc<IgnoreLook>> {
+    let only_reads = |call: &ModelToolCall| {
+        let tool = turn.conversation.tools.find(&call.name);
+        let is_read = |facts: &ToolFacts| facts.kind == ToolKind::ReadOnly && facts.concurrency_safe;
+        call.pending.is_none() && tool.is_some_and(|tool| is_read(&tool.facts()))
+    };
+    let is_shared = calls.len() > 1 && calls.iter().all(only_reads);
+    is_shared.then(|| Arc::new(turn.services.gate.in_force_for(turn.conversation).ignore_look()))
 }
 
 /// The reach of a call, for its order.
