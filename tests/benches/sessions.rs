@@ -35,6 +35,8 @@ const PAGE: usize = 50;
 /// Sessions that are live at the same time, and the turns of each; a turn has three items.
 const LIVE: usize = 64;
 const LIVE_TURNS: usize = 334;
+/// How long after the turns the memory is measured again.
+const AFTER_TURNS: Duration = Duration::from_secs(3);
 /// Sessions that have their turns in the measured server.
 const LIVED: usize = 8;
 /// Workspace folders of a server at rest, and how long it is watched.
@@ -183,6 +185,8 @@ fn live() {
         Session::new(&client, id).run("another");
     }
     figure("memory after a turn in each", client.proportional_set_size() / MIB, " MiB", "200 MiB");
+    std::thread::sleep(AFTER_TURNS);
+    figure("... and three seconds later", client.proportional_set_size() / MIB, " MiB", "200 MiB");
     client.shut_down();
     lived();
 }
