@@ -10,7 +10,7 @@ use kode_engine::agent::edits::review::{
 use kode_engine::base::ids::{CallId, SessionId};
 use kode_engine::base::paths::Target;
 use kode_engine::record::resolution::ResolutionOutcome;
-use kode_engine::text::edit::diff::Patch;
+use kode_engine::text::edit::diff::LineCounts;
 use kode_engine::text::edit::ledger::review::{FileReview, HunkKind, HunkState, HunkView, ReviewAction};
 use kode_protocol as wire;
 use ropey::Rope;
@@ -70,7 +70,7 @@ pub fn calls(states: Vec<(CallId, HunkState)>) -> Vec<wire::CallEdits> {
 }
 
 fn hunk(view: HunkView, text: &Rope, encoding: PositionEncoding) -> wire::Hunk {
-    let patch = Patch::between(&view.old_text, &view.new_text);
+    let lines = LineCounts::between(&view.old_text, &view.new_text);
     wire::Hunk {
         hunk_id: hunk_id(&view.id),
         turn_id: turn_id(&view.turn),
@@ -81,8 +81,8 @@ fn hunk(view: HunkView, text: &Rope, encoding: PositionEncoding) -> wire::Hunk {
         line_range: wire::LineRange { start: line(view.lines.start), end: line(view.lines.end) },
         old_text: view.old_text,
         new_text: view.new_text,
-        added: count(patch.added),
-        removed: count(patch.removed),
+        added: count(lines.added),
+        removed: count(lines.removed),
         amended: view.amended,
         permission_id: view.permission.as_ref().map(permission_id),
         diagnostics: view.diagnostics.map(proposed_diagnostics),

@@ -65,6 +65,27 @@ pub struct DiffHunk {
     pub lines: Vec<String>,
 }
 
+/// How many lines a change adds and removes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineCounts {
+    /// Lines that are in the new text only.
+    pub added: usize,
+    /// Lines that are in the old text only.
+    pub removed: usize,
+}
+
+impl LineCounts {
+    /// Compares two texts, as [`Patch::between`] does, without the lines of a patch.
+    #[must_use]
+    pub fn between(old: &str, new: &str) -> Self {
+        let ops = diff_tokens(&split_lines(old), &split_lines(new), Instant::now() + DIFF_DEADLINE);
+        Self {
+            added: changed_lines(&ops, DiffOp::new_range),
+            removed: changed_lines(&ops, DiffOp::old_range),
+        }
+    }
+}
+
 impl Patch {
     /// Compares two texts.
     #[must_use]
@@ -444,6 +465,8 @@ mod tests {
         fn applying_the_changes_gives_the_new_text(old in "[ab \r\né]{0,40}", new in "[ab \r\né]{0,40}") {
             prop_assert_eq!(apply_edits(&old, &word_changes(&old, &new)), new.clone());
             prop_assert_eq!(apply_edits(&old, &line_changes(&old, &new)), new.clone());
+            let (patch, counts) = (Patch::between(&old, &new), LineCounts::between(&old, &new));
+            prop_assert_eq!((counts.added, counts.removed), (patch.added, patch.removed));
             prop_assert_eq!(split_lines(&old).concat(), old.clone());
             prop_assert_eq!(split_words(&old).concat(), old);
         }
