@@ -8,11 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::core::lock;
 use crate::history::SessionHistory;
-use kode_base::blocking;
 use kode_base::task;
 use kode_journal::Shelf;
 use kode_journal::base::{self, BASE, BaseMark, ContentBytes};
@@ -138,17 +137,21 @@ impl SessionHistory {
         let Some(turn) = self.base.turns.take(due).await else { return };
         let Ok(writing) = Arc::clone(&self.base.writing).try_lock_owned() else { return };
         let history = Arc::clone(self);
-        let image = blocking(move || history.image()).await;
-        match image {
-            Ok(image) => {
-                let history = Arc::clone(self);
-                task::spawn_blocking(move || {
-                    history.write_base(&image);
-                    drop((image, turn, writing));
-                });
+        let (encoded, is_encoded) = oneshot::channel();
+        // The thread that encodes an image frees it: an allocator with a heap for each thread keeps memory that another thread
+        // frees until its own thread comes back.
+        task::spawn_blocking(move || {
+            let image = history.image();
+            // The caller may be gone.
+            let _ = encoded.send(());
+            match image {
+                Ok(image) => history.write_base(&image),
+                Err(error) => tracing::warn!(%error, session = %history.core.id(), "no base is written"),
             }
-            Err(error) => tracing::warn!(%error, session = %self.core.id(), "no base is written"),
-        }
+            drop((turn, writing));
+        });
+        // The sender is dropped without a word where the thread ends early.
+        drop(is_encoded.await);
     }
 
     /// Waits until a base that is being written is on disk.
