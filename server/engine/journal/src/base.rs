@@ -12,7 +12,7 @@ use kode_base::file_moves;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::disk::write_pieces_atomically;
+use crate::disk::write_atomically;
 
 /// The name of the file in a session's folder.
 pub const BASE: &str = "base.bin";
@@ -49,11 +49,11 @@ pub struct BaseHeader {
     check: u32,
 }
 
-/// How many bytes a piece of a content has: few enough that allocators keep none of them for themselves.
+/// How many bytes a piece of a content has.
 const PIECE: usize = 64 << 10;
 
-/// A content as bytes, in pieces. A single buffer of some megabytes that grows leaves as much memory with each thread that
-/// encodes.
+/// A content as bytes, in pieces: a single buffer would be copied as it grows to some megabytes, and leave its larger blocks with
+/// the allocator.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ContentBytes(Vec<Vec<u8>>);
 
@@ -121,14 +121,12 @@ impl ContentBytes {
 
 impl Write for ContentBytes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = self.0.last().map_or(0, |last| PIECE - last.len());
-        if room == 0 {
+        if self.0.last().is_none_or(|last| last.len() == PIECE) {
             self.0.push(Vec::with_capacity(PIECE));
         }
-        let count = bytes.len().min(if room == 0 { PIECE } else { room });
-        if let Some(last) = self.0.last_mut() {
-            last.extend_from_slice(&bytes[..count]);
-        }
+        let Some(last) = self.0.last_mut() else { return Ok(0) };
+        let count = bytes.len().min(PIECE - last.len());
+        last.extend_from_slice(&bytes[..count]);
         Ok(count)
     }
 
@@ -157,7 +155,7 @@ pub fn write(path: &Path, form: &str, mark: BaseMark, shelf: u64, content: &Cont
     let mut header = serde_json::to_vec(&header)?;
     header.push(b'\n');
     let pieces: Vec<&[u8]> = iter::once(header.as_slice()).chain(content.pieces()).collect();
-    write_pieces_atomically(path, &pieces)
+    write_atomically(path, &pieces)
 }
 
 /// Reads the base of a journal, if there is one.

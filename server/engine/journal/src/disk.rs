@@ -351,29 +351,20 @@ pub(crate) fn make_folders(disk: &dyn Disk, folder: &Path) -> io::Result<Vec<Pat
 }
 
 /// Writes a file so that it holds the old bytes or the new ones at every moment, also after a power cut, and its user
-/// alone can read it. Its folder must be there. For files that can be made again, such as summaries of a journal.
+/// alone can read it; `pieces` are its bytes, one after the other. Its folder must be there. For files that can be made again, such
+/// as summaries of a journal.
 ///
 /// # Errors
 /// The error of the system; the old file stays then.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_atomically_on(&RealDisk, path, bytes)
+pub(crate) fn write_atomically(path: &Path, pieces: &[&[u8]]) -> io::Result<()> {
+    write_atomically_on(&RealDisk, path, pieces)
 }
 
 /// The same on another disk.
-pub(crate) fn write_atomically_on(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_atomically_on(disk: &dyn Disk, path: &Path, pieces: &[&[u8]]) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("the root is not a file"))?;
-    put_in_place(disk, folder, path, &[bytes], true)?;
+    put_in_place(disk, folder, path, pieces, true)?;
     disk.sync_folder(folder)
-}
-
-/// As [`write_atomically`] for content in several pieces.
-///
-/// # Errors
-/// The same.
-pub(crate) fn write_pieces_atomically(path: &Path, pieces: &[&[u8]]) -> io::Result<()> {
-    let folder = path.parent().ok_or_else(|| io::Error::other("the root is not a file"))?;
-    put_in_place(&RealDisk, folder, path, pieces, true)?;
-    RealDisk.sync_folder(folder)
 }
 
 /// Writes a file under another name and gives it its own in one step.

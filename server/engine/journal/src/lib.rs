@@ -36,7 +36,6 @@ mod testing;
 mod writer;
 
 pub use blobs::{BlobId, Blobs, NotABlobId};
-pub use disk::write_atomically;
 pub use line::{JournalEntry, JournalLine, VERSION};
 pub(crate) use reader::LINE_LIMIT;
 #[cfg(test)]

@@ -194,10 +194,11 @@ async fn a_file_that_is_written_atomically_is_the_old_or_the_new_one() {
     for at in 1.. {
         for seed in 0..POWER_CUTS {
             let memory = Memory::with_folder(folder);
-            disk::write_atomically_on(&memory, path, b"the old one").unwrap();
+            disk::write_atomically_on(&memory, path, &[b"the old one"]).unwrap();
             let plan = Plan { fault: Fault::Crash, at, for_ever: true };
             let disk = Faulty::new(Arc::new(memory.clone()), Some(plan));
-            let written = disk::write_atomically_on(&disk, path, b"another, longer than a block of the disk");
+            let written =
+                disk::write_atomically_on(&disk, path, &[b"another, longer than ", b"a block of the disk"]);
             memory.cut_power(at * 1_000 + seed);
             let left = memory.bytes(path).unwrap();
             let is_new = left == b"another, longer than a block of the disk";
