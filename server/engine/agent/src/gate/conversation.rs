@@ -85,9 +85,9 @@ impl Gatekeeper {
         let in_workspace = judge(self, &view, case, mode);
         match conversation.isolation() {
             None => in_workspace,
-            Some(isolation) => in_worktree(isolation, case, in_workspace, || {
-                judge(self, &self.view_for(conversation, equipment), case, mode)
-            }),
+            Some(isolation) => {
+                in_worktree(isolation, case, in_workspace, || judge(self, &isolation.view(&view), case, mode))
+            }
         }
     }
 }
