@@ -2,8 +2,8 @@
 //!
 //! Rule: a writer never waits for a reader. At [`MEMORY_LIMIT`] events the oldest are dropped down to
 //! [`MEMORY_KEPT`]; a reader whose place is gone gets the [`Gap`] and takes a snapshot. Numbers only grow: where they
-//! jump nothing is lost but what no record tells: progress, retries, errors. A reader is woken for the events that it reads,
-//! and one for a client at most every [`PACE`], unless an event is urgent.
+//! jump nothing is lost but what no record tells: progress, retries, errors. A reader of urgent events is woken by them
+//! alone, and one for a client at most every [`PACE`], unless an event is urgent.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
