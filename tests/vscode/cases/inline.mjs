@@ -27,8 +27,8 @@ async function selected(workbench, first, last) {
 const widgets = (window) => window.page.locator(".review-widget:visible");
 const widget = (window) => widgets(window).first();
 
-/** The button that opens the input for a further prompt. */
-const furtherPrompt = (window) => widget(window).locator(".review-thread-reply-button").first();
+/** The button that opens the input for a further prompt: of two inputs, the one that was not sent stays open and hides its button. */
+const furtherPrompt = (window) => widgets(window).locator(".review-thread-reply-button:visible").first();
 
 /** The input that has the focus, in whichever widget. */
 const focusedInput = (window) => widgets(window).locator(".comment-form .monaco-editor.focused");

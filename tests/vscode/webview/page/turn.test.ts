@@ -488,10 +488,12 @@ test("a sub-agent is one row that shows what it did when it is opened", () =>
         },
         async ({ chat }) => {
             await chat.say("go");
-            await chat.page.waitForSelector("text=All done.");
+            // The turn's last line comes after its text.
+            const turnEnd = chat.page.locator(".turn-figures", { hasText: "$" });
+            await turnEnd.waitFor();
             const before = await chat.rowsWithoutTimes();
             await chat.load();
-            await chat.page.waitForSelector("text=All done.");
+            await turnEnd.waitFor();
             assert.deepEqual(await chat.rowsWithoutTimes(), before, "the page that is loaded again shows the same row");
             assert.doesNotMatch((await chat.rows()).join(), /It says one/);
             await chat.page.locator(".card-line", { hasText: "Look around" }).click();
