@@ -42,7 +42,7 @@ pub(crate) fn item(item: Arc<Item>, names: UriNames<'_>) -> wire::Item {
             }
             ItemBody::ToolCall(call) => wire::ItemBody::ToolCall(Box::new(tool_call(*call))),
             ItemBody::Command { name, arguments, text, data, failed, go_to } => {
-                let go_to = go_to.as_ref().map(session_id);
+                let (data, go_to) = (data.map(|data| *data), go_to.as_ref().map(session_id));
                 wire::ItemBody::Command(wire::CommandOutput { name, arguments, text, data, failed, go_to })
             }
             ItemBody::Notice { level, text, hint, kind } => wire::ItemBody::Notice(wire::Notice {

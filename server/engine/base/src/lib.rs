@@ -17,6 +17,7 @@ pub mod beneath;
 pub mod blocking;
 pub mod broker;
 pub mod call;
+pub mod capacity;
 pub mod change_probe;
 pub mod command_shell;
 pub mod effort;

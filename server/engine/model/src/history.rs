@@ -13,6 +13,8 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use kode_base::capacity;
+
 use super::{Message, Role};
 
 /// Messages, oldest first. A clone shares them.
@@ -61,7 +63,7 @@ impl WrittenMessages {
 impl History {
     /// Adds a message to the end.
     pub fn push(&mut self, message: Message) {
-        Arc::make_mut(&mut self.0).messages.push(message);
+        capacity::push(&mut Arc::make_mut(&mut self.0).messages, message);
     }
 
     /// The newest message, to be changed.

@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use kode_base::capacity;
 use kode_base::effort::Effort;
 use kode_net::http::HttpError;
 
@@ -160,6 +161,7 @@ pub enum Block {
         /// The tool's name as the model wrote it.
         name: String,
         /// The arguments; an object. Arguments that were no JSON object are kept as `{"invalid_arguments": "<raw>"}`.
+        #[serde(deserialize_with = "capacity::read")]
         input: Value,
         /// Why the arguments could not be read, when they could not; such a call is answered by an error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -181,6 +183,21 @@ pub enum Block {
 }
 
 impl Block {
+    /// The same block, without room for more in the arguments of a call.
+    #[must_use]
+    pub fn exact(self) -> Self {
+        match self {
+            Self::ToolUse { id, name, input, input_error } => {
+                Self::ToolUse { id, name, input: capacity::exact(input), input_error }
+            }
+            other @ (Self::Text { .. }
+            | Self::Image(_)
+            | Self::Thinking { .. }
+            | Self::RedactedThinking { .. }
+            | Self::ToolResult { .. }) => other,
+        }
+    }
+
     /// The result of a call as text alone.
     #[must_use]
     pub fn result(call: impl Into<String>, content: impl Into<String>, is_error: bool) -> Self {

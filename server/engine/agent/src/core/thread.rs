@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use crate::core::Core;
 use crate::state::thread::Thread;
 use crate::state::{SessionState, new_item};
+use kode_base::capacity;
 use kode_base::ids::{AgentId, ItemId, PermissionId, TurnId};
 use kode_base::paths::AbsPath;
 use kode_model::profile::Profile;
@@ -146,8 +147,9 @@ impl ThreadHandle {
         (result, instructed): (Block, Vec<AbsPath>),
         executed: Option<ExecutedCall>,
     ) {
-        let at = Timestamp::now();
-        self.commit(Record::CallEnded { item: item.clone(), at, outcome, result, instructed, executed });
+        let (item, at) = (item.clone(), Timestamp::now());
+        let outcome = CallOutcome { structured: outcome.structured.map(capacity::exact), ..outcome };
+        self.commit(Record::CallEnded { item, at, outcome, result, instructed, executed });
     }
 
     /// Adds a notice to the transcript.

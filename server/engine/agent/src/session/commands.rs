@@ -203,7 +203,7 @@ fn record_answer(
     report: CommandReport,
 ) {
     let CommandReport { text, data, failed, go_to } = report;
-    let (name, arguments) = (line.name.to_owned(), line.arguments.to_owned());
+    let (name, arguments, data) = (line.name.to_owned(), line.arguments.to_owned(), data.map(Box::new));
     let body = ItemBody::Command { name, arguments, text, data, failed, go_to };
     let item = Item { id, ..new_item(turn, body) };
     services.core.commit(Record::Item { item, streamed: false });

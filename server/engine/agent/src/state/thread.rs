@@ -17,6 +17,7 @@ use crate::state::images;
 use crate::state::thread::open::UnansweredPrompt;
 use crate::state::titles::title_from;
 use crate::state::transcript::{self, Transcript};
+use kode_base::capacity;
 use kode_base::ids::{ItemId, TurnId, WindowId};
 use kode_base::paths::AbsPath;
 use kode_config::command::CommandUse;
@@ -156,7 +157,10 @@ impl Thread {
                 let item = self.put(item);
                 append(&mut self.messages, Message::user(content));
                 let words = self.blocks_since(place);
-                self.turns.push(TurnStart { prompt, items, place, words, steered: Vec::new() });
+                capacity::push(
+                    &mut self.turns,
+                    TurnStart { prompt, items, place, words, steered: Vec::new() },
+                );
                 vec![Event::ItemAdded { item }]
             }
             Record::Attached { .. } => self.attach_to_prompt(record).into_iter().collect(),
@@ -589,8 +593,11 @@ impl Thread {
     }
 
     /// Adds an item, or replaces the one of its id, and reports it. One that was shown while it grew is known to clients that
-    /// followed that.
-    fn put_and_report(&mut self, streamed: bool, item: Item) -> Event {
+    /// followed that. It shares the id of the turn with the item before it.
+    fn put_and_report(&mut self, streamed: bool, mut item: Item) -> Event {
+        if let Some(last) = self.items.newest().last().filter(|last| last.turn == item.turn) {
+            item.turn = last.turn.clone();
+        }
         let item = self.put(item);
         if streamed { Event::ItemUpdated { item } } else { Event::ItemAdded { item } }
     }
@@ -674,7 +681,8 @@ impl Thread {
             None => return,
         }
         if self.calls.iter().all(|(_, result)| result.is_some()) {
-            let content = self.calls.drain(..).filter_map(|(_, result)| result).collect();
+            let mut content: Vec<_> = self.calls.drain(..).filter_map(|(_, result)| result).collect();
+            content.shrink_to_fit();
             append(&mut self.messages, Message::user(content));
         }
     }

@@ -229,7 +229,7 @@ fn round_text(goal: &Goal) -> String {
 
 /// Shows a check in the transcript, as the answer of `/goal`.
 fn report(turn: TurnContext<'_>, text: &str, failed: bool, goal: Option<&Goal>) {
-    let data = goal.map(|goal| json!(goal));
+    let data = goal.map(|goal| Box::new(json!(goal)));
     let (name, arguments) = ("goal".to_owned(), String::new());
     let body = ItemBody::Command { name, arguments, text: text.to_owned(), data, failed, go_to: None };
     turn.commit(Record::Item { item: turn.new_item(body), streamed: false });

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::prompt::Attachment;
 use kode_base::call::{ToolErrorKind, ToolKind};
+use kode_base::capacity;
 use kode_base::ids::{AgentId, CallId, ItemId, SessionId, TurnId};
 use kode_config::command::CommandUse;
 
@@ -131,7 +132,7 @@ pub enum ItemBody {
         text: String,
         /// The same for machines, in the command's own form.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        data: Option<Value>,
+        data: Option<Box<Value>>,
         /// Whether it was not carried out.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         failed: bool,
@@ -192,6 +193,7 @@ pub struct ToolCallItem {
     /// The effect of the tool on the world; `None` for an unknown tool.
     pub kind: Option<ToolKind>,
     /// The arguments, which all states of the call share.
+    #[serde(deserialize_with = "capacity::read_shared")]
     pub input: Arc<Value>,
     /// Where the call is.
     pub state: CallState,
@@ -199,7 +201,7 @@ pub struct ToolCallItem {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub display: String,
     /// The result for machines, if the tool gives one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "capacity::read_option")]
     pub structured: Option<Value>,
     /// The class of the failure, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -264,7 +266,7 @@ pub struct CallOutcome {
     /// The short result for people.
     pub display: String,
     /// The result for machines, if the tool gives one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "capacity::read_option")]
     pub structured: Option<Value>,
     /// The class of the failure, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -280,7 +282,7 @@ impl ToolCallItem {
             title: name.clone(),
             name,
             kind,
-            input: Arc::new(input),
+            input: Arc::new(capacity::exact(input)),
             state: CallState::Pending,
             display: String::new(),
             structured: None,

@@ -66,6 +66,7 @@ pub(super) fn record(caller: &ModelCaller<'_>, answer: ReceivedAnswer, usage: Us
         | Block::ToolUse { .. }
         | Block::ToolResult { .. } => None,
     });
+    let content = content.into_iter().map(Block::exact).collect();
     let origin = AnswerOrigin {
         wire: caller.model.wire(),
         model: caller.model.name().to_owned(),
