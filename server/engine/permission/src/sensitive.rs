@@ -4,9 +4,10 @@
 //! where reading is free; only the user's own settings change the table, and nothing what a process keeps in memory.
 //! What the sandbox hides from commands is high here too. Letter case does not matter.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -108,9 +109,37 @@ static MEDIUM_FILES: LazyLock<GlobSet> = LazyLock::new(|| table(&MEDIUM));
 pub struct Sensitive {
     own: Option<RuleSet>,
     /// Folders and files that are refused with all that lies in them.
-    places: Vec<AbsPath>,
+    places: PlaceSet,
     /// The harmless ones in them.
-    shown: Vec<AbsPath>,
+    shown: PlaceSet,
+}
+
+/// Folders and files, of which a path is asked for by each folder above it: there are hundreds, and each name of a listing is
+/// judged. Letter case is ignored: on some file systems it is no difference.
+#[derive(Clone, Debug, Default)]
+struct PlaceSet(Arc<HashSet<Vec<u8>>>);
+
+impl PlaceSet {
+    /// These places, under these names and where they lead now.
+    fn with_real(places: &[AbsPath]) -> Self {
+        let real = places.iter().map(real_on_disk);
+        let folded = |place: &AbsPath| place.as_path().as_os_str().as_encoded_bytes().to_ascii_lowercase();
+        let named = places.iter().map(folded);
+        Self(Arc::new(named.chain(real.map(|place| folded(&place))).collect()))
+    }
+
+    /// Whether a path is one of them or lies in one.
+    fn contains(&self, path: &AbsPath) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let path = path.as_path();
+        let folded = path.as_os_str().as_encoded_bytes().to_ascii_lowercase();
+        path.ancestors().any(|above| {
+            let place = folded.get(..above.as_os_str().len());
+            place.is_some_and(|place| self.0.contains(place))
+        })
+    }
 }
 
 impl Sensitive {
@@ -124,14 +153,8 @@ impl Sensitive {
     /// The same table, in which these folders and files are of high sensitivity with all that lies in them but `shown`, under
     /// these names and where they lead now.
     #[must_use]
-    pub fn guarding(self, places: Vec<AbsPath>, shown: Vec<AbsPath>) -> Self {
-        let with_real = |mut paths: Vec<AbsPath>| {
-            paths.extend(paths.iter().map(real_on_disk).collect::<Vec<_>>());
-            paths.sort_unstable();
-            paths.dedup();
-            paths
-        };
-        Self { places: with_real(places), shown: with_real(shown), ..self }
+    pub fn guarding(self, places: &[AbsPath], shown: &[AbsPath]) -> Self {
+        Self { places: PlaceSet::with_real(places), shown: PlaceSet::with_real(shown), ..self }
     }
 
     /// How careful to be with a file.
@@ -151,8 +174,7 @@ impl Sensitive {
             Some(Behavior::Allow) => return Sensitivity::None,
             None => {}
         }
-        let in_one = |places: &[AbsPath]| places.iter().any(|place| lies_in(path, place));
-        let in_place = || in_one(&self.places) && !in_one(&self.shown);
+        let in_place = || self.places.contains(path) && !self.shown.contains(path);
         let path = path.as_path();
         if HARMLESS_FILES.is_match(path) {
             Sensitivity::None
@@ -170,15 +192,6 @@ impl Sensitive {
 fn is_process_memory(path: &Path) -> bool {
     let shows = |name: &OsStr| PROCESS_MEMORY.iter().any(|shown| name == *shown);
     path.starts_with("/proc") && path.components().count() > 3 && path.file_name().is_some_and(shows)
-}
-
-/// Whether a path is this place or lies in it. Letter case is ignored: on some file systems it is no difference.
-fn lies_in(path: &AbsPath, place: &AbsPath) -> bool {
-    let mut parts = path.as_path().components();
-    place
-        .as_path()
-        .components()
-        .all(|part| parts.next().is_some_and(|own| own.as_os_str().eq_ignore_ascii_case(part.as_os_str())))
 }
 
 /// A glob for the end of a path, wherever the path begins.
@@ -262,7 +275,7 @@ mod tests {
         std::fs::create_dir_all(home.join("real/.kube").as_path()).unwrap();
         std::os::unix::fs::symlink("real/.kube", home.join(".kube").as_path()).unwrap();
         let state = home.join("state");
-        let sensitive = Sensitive::default().guarding(places(Some(&home), &state), shown(Some(&home)));
+        let sensitive = Sensitive::default().guarding(&places(Some(&home), &state), &shown(Some(&home)));
         for name in [
             ".kube/cache/x",
             "real/.kube/cache/x",
@@ -285,7 +298,16 @@ mod tests {
         ] {
             assert_eq!(sensitive.of(&home.join(name)), Sensitivity::High, "{name}");
         }
-        for name in ["work/x", "states", "real/x", ".claude/skills/pdf/SKILL.md", ".kode/commands/x.md"] {
+        for name in [
+            ".",
+            "work/x",
+            "states",
+            "stat",
+            "real/x",
+            ".kube.old/x",
+            ".claude/skills/pdf/SKILL.md",
+            ".kode/commands/x.md",
+        ] {
             assert_eq!(sensitive.of(&home.join(name)), Sensitivity::None, "{name}");
         }
     }

@@ -5,7 +5,8 @@
 //! hide its neighbors.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ignore::{WalkBuilder, WalkState};
@@ -115,21 +116,23 @@ fn list(
 /// The content of folders, without ignored files, this many levels below `top`. It is walked from there, because an ignore
 /// rule above a folder is looked for in all that lie above where a walk begins.
 fn look(top: &AbsPath, folders: &[AbsPath], level: usize) -> HashMap<AbsPath, FolderEntries> {
-    let found = Arc::<Mutex<HashMap<AbsPath, FolderEntries>>>::default();
+    let found = Arc::<Mutex<Vec<(PathBuf, FolderEntries)>>>::default();
     let into = Arc::clone(&found);
     let above = folders.iter().flat_map(|folder| folder.as_path().ancestors().take(level));
-    let way: HashSet<PathBuf> = above.map(Path::to_path_buf).collect();
+    let way: HashSet<OsString> = above.map(|folder| folder.as_os_str().to_owned()).collect();
     let mut walk = WalkBuilder::new(top);
     // The content of the folders is read here and not walked: the walk would read ignore files in each.
     walk.max_depth(Some(level + 1)).require_git(false).filter_entry(move |entry| {
         if entry.depth() <= level {
-            return entry.depth() == 0 || way.contains(entry.path());
+            return entry.depth() == 0 || way.contains(entry.path().as_os_str());
         }
-        let Some(folder) = entry.path().parent().and_then(|folder| AbsPath::new(folder).ok()) else {
-            return false;
-        };
+        let Some(folder) = entry.path().parent() else { return false };
         let mut found = lock(&into);
-        let found = found.entry(folder).or_default();
+        // One thread walks, and reads a folder to its end before the next. A comparison of paths would read their parts.
+        if found.last().is_none_or(|(last, _)| last.as_os_str() != folder.as_os_str()) {
+            found.push((folder.to_path_buf(), FolderEntries::default()));
+        }
+        let Some((_, found)) = found.last_mut() else { return false };
         found.is_cut = found.inspected >= MAX_LOOKED_AT;
         found.inspected += 1;
         if !found.is_cut
@@ -141,7 +144,8 @@ fn look(top: &AbsPath, folders: &[AbsPath], level: usize) -> HashMap<AbsPath, Fo
     });
     // The walker for several threads opens no folder that is not walked into, as the other one does.
     walk.threads(1).build_parallel().run(|| Box::new(|_| WalkState::Continue));
-    std::mem::take(&mut *lock(&found))
+    let found = std::mem::take(&mut *lock(&found));
+    found.into_iter().filter_map(|(folder, entries)| Some((AbsPath::new(folder).ok()?, entries))).collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

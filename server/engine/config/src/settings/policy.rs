@@ -330,7 +330,7 @@ impl SettingsPolicy {
     /// The sensitive paths: by these lines, by the built-in table, and all that the sandbox hides from commands.
     fn sensitive(&self, lines: &[SourcedValue<SensitiveFile>]) -> Sensitive {
         let home = self.options.home.as_ref();
-        self.by_name(lines).guarding(places(home, &self.options.state), shown(home))
+        self.by_name(lines).guarding(&places(home, &self.options.state), &shown(home))
     }
 
     /// Paths that the user's rules hide: no program in the sandbox reads it either.

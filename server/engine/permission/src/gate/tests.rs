@@ -91,8 +91,8 @@ impl Rig {
             rules: &self.rules,
             grants: &self.grants,
             sensitive: &Sensitive::default().guarding(
-                ["/state/output/kept", "/state/sessions"].map(|path| AbsPath::new(path).unwrap()).to_vec(),
-                Vec::new(),
+                &["/state/output/kept", "/state/sessions"].map(|path| AbsPath::new(path).unwrap()),
+                &[],
             ),
             ignored_by: &ignored,
             tracked_ignored: &|_| {
