@@ -11,9 +11,10 @@ use std::sync::{Arc, LazyLock};
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::rules::places::real_on_disk;
+use crate::rules::places::real_among;
 use crate::rules::{Behavior, RuleSet, RuleSubject};
 use kode_base::paths::{AbsPath, Target};
+use kode_base::real_folders::RealFolders;
 
 /// Keys, credentials and environments: with them an attacker can act as the user.
 const HIGH: [&str; 53] = [
@@ -122,10 +123,10 @@ struct PlaceSet(Arc<HashSet<Vec<u8>>>);
 impl PlaceSet {
     /// These places, under these names and where they lead now.
     fn with_real(places: &[AbsPath]) -> Self {
-        let real = places.iter().map(real_on_disk);
+        let mut folders = RealFolders::default();
         let folded = |place: &AbsPath| place.as_path().as_os_str().as_encoded_bytes().to_ascii_lowercase();
-        let named = places.iter().map(folded);
-        Self(Arc::new(named.chain(real.map(|place| folded(&place))).collect()))
+        let both = places.iter().flat_map(|place| [folded(place), folded(&real_among(place, &mut folders))]);
+        Self(Arc::new(both.collect()))
     }
 
     /// Whether a path is one of them or lies in one.

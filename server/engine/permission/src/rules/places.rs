@@ -2,7 +2,8 @@
 //!
 //! Rule: a folder counts under its name and under where that leads, so that a rule holds however the folder is reached.
 
-use kode_base::paths::{AbsPath, real_path};
+use kode_base::paths::AbsPath;
+use kode_base::real_folders::RealFolders;
 use kode_base::spelling::Spellings;
 
 /// The base of path patterns.
@@ -28,10 +29,16 @@ impl<'a> PathBases<'a> {
 /// Where a path leads, links followed as far as there is something to follow.
 #[must_use]
 pub fn real_on_disk(path: &AbsPath) -> AbsPath {
+    real_among(path, &mut RealFolders::default())
+}
+
+/// As [`real_on_disk`], for one of a list of paths that share `folders`.
+#[must_use]
+pub fn real_among(path: &AbsPath, folders: &mut RealFolders) -> AbsPath {
     let mut missing = Vec::new();
     let mut place = path.clone();
     loop {
-        if let Some(real) = real_path(place.as_path()).ok().and_then(|real| AbsPath::new(real).ok()) {
+        if let Some(real) = folders.real(place.as_path()).ok().and_then(|real| AbsPath::new(real).ok()) {
             return missing.iter().rev().fold(real, |real, name| real.join(name));
         }
         match (place.as_path().file_name().map(ToOwned::to_owned), place.parent()) {
@@ -57,7 +64,7 @@ mod tests {
     #[test]
     fn folders_are_followed_as_far_as_they_exist() {
         let folder = tempfile::tempdir().unwrap();
-        let root = AbsPath::new(real_path(folder.path()).unwrap()).unwrap();
+        let root = AbsPath::new(kode_base::paths::real_path(folder.path()).unwrap()).unwrap();
         std::fs::create_dir(root.join("real").as_path()).unwrap();
         std::os::unix::fs::symlink("real", root.join("link").as_path()).unwrap();
         assert_eq!(real_on_disk(&root.join("link/new/er")), root.join("real/new/er"));
