@@ -30,6 +30,8 @@ use kode_config::style::Style;
 use kode_record::event::NoticeLevel;
 use kode_text::workspace::real_paths::RealPaths;
 
+use overview::FolderContents;
+
 /// The longest text that commits and pull requests end with, in characters.
 const MAX_ATTRIBUTION: usize = 1_000;
 
@@ -260,8 +262,9 @@ impl InstructionLoader {
     }
 
     fn look(&self) -> (StartOverview, OverviewPolicy) {
+        let contents = self.contents();
         let (places, by) = (self.memory_places(), (self.gate.in_force(), self.mode()));
-        let overview = self.overview(&places, by.0.policy.preferences.project_overview);
+        let overview = self.overview(&places, contents, by.0.policy.preferences.project_overview);
         (StartOverview { branch: branch(&places.top()), overview }, by)
     }
 
@@ -317,14 +320,29 @@ impl InstructionLoader {
         }
     }
 
-    /// The content of the working directory, where it is wanted. That of a home folder is no project.
-    fn overview(&self, places: &InstructionFolders, is_wanted: bool) -> String {
-        if !is_wanted || places.home.as_ref() == Some(&places.cwd) || places.cwd.parent().is_none() {
+    /// The folders of the overview, where it is wanted. They are read while the session's policy is made.
+    fn contents(&self) -> FolderContents {
+        let (cwd, roots) = {
+            let state = self.core.state();
+            (state.cwd.clone(), state.roots.clone())
+        };
+        let is_wanted = self.gate.source().preferences().project_overview;
+        let places = InstructionFolders::usual(cwd, roots, Vec::new());
+        if is_wanted && is_project(&places) {
+            FolderContents::read(&places.cwd)
+        } else {
+            FolderContents::default()
+        }
+    }
+
+    /// The content of the working directory, where it is wanted.
+    fn overview(&self, places: &InstructionFolders, contents: FolderContents, is_wanted: bool) -> String {
+        if !is_wanted || !is_project(places) {
             return String::new();
         }
         let (may_mention, real_paths) = (self.gate.mentionable(), RealPaths::default());
         let may_show = |path: &AbsPath| may_mention(&Target::File(path.clone()), &real_paths).is_ok();
-        overview::of(&places.cwd, &may_show).unwrap_or_default()
+        overview::of(&places.cwd, contents, &may_show).unwrap_or_default()
     }
 
     /// Reads or extends the deeper folders of a conversation that were read in the turn or given before; `None` for an
@@ -349,6 +367,11 @@ impl InstructionLoader {
         }
         given.get_mut(&agent.cloned()).map(|given| read(&mut given.folders))
     }
+}
+
+/// Whether the working directory is that of a project: a home folder and the root of a disk are none.
+fn is_project(places: &InstructionFolders) -> bool {
+    places.home.as_ref() != Some(&places.cwd) && places.cwd.parent().is_some()
 }
 
 /// The language that an editor names, in the form of `pt-BR`; `None` for English and for no language.

@@ -168,6 +168,11 @@ pub trait PolicySource: Send + Sync {
         self.current().declared.plugins_in_use().cloned().collect()
     }
 
+    /// The preferences as they are now; cost less than the whole policy where that has to be made first. Blocks on the disk.
+    fn preferences(&self) -> Preferences {
+        self.current().preferences.clone()
+    }
+
     /// Whether standing answers can be kept beyond the session.
     fn can_keep(&self) -> bool {
         false

@@ -52,30 +52,65 @@ struct FolderEntries {
     is_cut: bool,
 }
 
-/// An overview of a folder; `None` where it would be empty. `may_tell` decides which files are listed. Blocks on the disk.
-#[must_use]
-pub(crate) fn of(folder: &AbsPath, may_report: &dyn Fn(&AbsPath) -> bool) -> Option<String> {
-    let mut listings = BTreeMap::new();
-    let mut level = vec![folder.clone()];
-    let mut left = MAX_LINES;
-    for depth in 0..MAX_DEPTH {
-        let mut below = Vec::new();
-        let mut found = look(folder, &level, depth);
-        for folder in level {
-            let listing =
-                list(&folder, found.remove(&folder).unwrap_or_default(), may_report, left.min(MAX_NAMES));
-            left -= listing.names.len();
-            if depth + 1 < MAX_DEPTH {
-                let folders = listing.names.iter().filter(|(_, is_folder)| *is_folder);
-                below.extend(folders.map(|(name, _)| folder.join(name)));
-            }
-            listings.insert(folder, listing);
-            if left == 0 {
-                break;
-            }
-        }
-        level = if left == 0 { Vec::new() } else { below };
+/// The content of the folders of an overview, read before it is known which files may be listed: a name that may not makes room
+/// for another, whose folder is read later.
+#[derive(Debug, Default)]
+pub(crate) struct FolderContents(HashMap<AbsPath, FolderEntries>);
+
+impl FolderContents {
+    /// Reads the folders that an overview of this one lists where all files may be listed. Blocks on the disk.
+    #[must_use]
+    pub(crate) fn read(folder: &AbsPath) -> Self {
+        let mut contents = Self::default();
+        contents.listings(folder, &|_| true);
+        contents
     }
+
+    /// The names of the folders that an overview lists. Reads the folders that are missing.
+    fn listings(
+        &mut self,
+        folder: &AbsPath,
+        may_report: &dyn Fn(&AbsPath) -> bool,
+    ) -> BTreeMap<AbsPath, OverviewListing> {
+        let mut listings = BTreeMap::new();
+        let mut level = vec![folder.clone()];
+        let mut left = MAX_LINES;
+        for depth in 0..MAX_DEPTH {
+            let mut below = Vec::new();
+            let missing: Vec<_> =
+                level.iter().filter(|folder| !self.0.contains_key(*folder)).cloned().collect();
+            if !missing.is_empty() {
+                self.0.extend(look(folder, &missing, depth));
+            }
+            for folder in level {
+                // An empty one is read once.
+                let found = self.0.entry(folder.clone()).or_default();
+                let listing = list(&folder, found, may_report, left.min(MAX_NAMES));
+                left -= listing.names.len();
+                if depth + 1 < MAX_DEPTH {
+                    let folders = listing.names.iter().filter(|(_, is_folder)| *is_folder);
+                    below.extend(folders.map(|(name, _)| folder.join(name)));
+                }
+                listings.insert(folder, listing);
+                if left == 0 {
+                    break;
+                }
+            }
+            level = if left == 0 { Vec::new() } else { below };
+        }
+        listings
+    }
+}
+
+/// An overview of a folder; `None` where it would be empty. `may_report` decides which files are listed; folders that `contents`
+/// does not have are read. Blocks on the disk.
+#[must_use]
+pub(crate) fn of(
+    folder: &AbsPath,
+    mut contents: FolderContents,
+    may_report: &dyn Fn(&AbsPath) -> bool,
+) -> Option<String> {
+    let listings = contents.listings(folder, may_report);
     let mut lines = Vec::new();
     render(folder, &listings, 0, &mut lines);
     if lines.is_empty() {
@@ -96,24 +131,25 @@ pub(crate) fn of(folder: &AbsPath, may_report: &dyn Fn(&AbsPath) -> bool) -> Opt
 /// The names in a folder that may be listed, at most `most`.
 fn list(
     folder: &AbsPath,
-    found: FolderEntries,
+    found: &FolderEntries,
     may_report: &dyn Fn(&AbsPath) -> bool,
     most: usize,
 ) -> OverviewListing {
-    let FolderEntries { mut names, is_cut, .. } = found;
-    names.sort();
-    let mut listing = OverviewListing { is_cut, ..OverviewListing::default() };
-    for (name, is_folder) in names {
+    let mut listing = OverviewListing { is_cut: found.is_cut, ..OverviewListing::default() };
+    let mut names = found.names.iter();
+    for (name, is_folder) in names.by_ref() {
+        if may_report(&folder.join(name)) {
+            listing.names.push((name.clone(), *is_folder));
+        }
         if listing.names.len() >= most {
-            listing.more += 1;
-        } else if may_report(&folder.join(&name)) {
-            listing.names.push((name, is_folder));
+            break;
         }
     }
+    listing.more = names.count();
     listing
 }
 
-/// The content of folders, without ignored files, this many levels below `top`. It is walked from there, because an ignore
+/// The content of folders in the order of names, without ignored files, this many levels below `top`. It is walked from there, because an ignore
 /// rule above a folder is looked for in all that lie above where a walk begins.
 fn look(top: &AbsPath, folders: &[AbsPath], level: usize) -> HashMap<AbsPath, FolderEntries> {
     let found = Arc::<Mutex<Vec<(PathBuf, FolderEntries)>>>::default();
@@ -145,7 +181,11 @@ fn look(top: &AbsPath, folders: &[AbsPath], level: usize) -> HashMap<AbsPath, Fo
     // The walker for several threads opens no folder that is not walked into, as the other one does.
     walk.threads(1).build_parallel().run(|| Box::new(|_| WalkState::Continue));
     let found = std::mem::take(&mut *lock(&found));
-    found.into_iter().filter_map(|(folder, entries)| Some((AbsPath::new(folder).ok()?, entries))).collect()
+    let in_order = |(folder, mut entries): (PathBuf, FolderEntries)| {
+        entries.names.sort();
+        Some((AbsPath::new(folder).ok()?, entries))
+    };
+    found.into_iter().filter_map(in_order).collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -194,11 +234,27 @@ mod tests {
         let (_kept, place) =
             folder(&["src/main.rs", "src/deep/er/still/x.rs", "target/out", ".env", "key.pem", "b.txt"]);
         std::fs::write(place.join(".gitignore"), "target\n").unwrap();
-        let text = of(&place, &|path| !path.as_path().ends_with("key.pem")).unwrap();
+        let text =
+            of(&place, FolderContents::default(), &|path| !path.as_path().ends_with("key.pem")).unwrap();
         let expected = ["b.txt", "src/", "  deep/", "    er/", "  main.rs"];
         assert_eq!(text.lines().skip(1).collect::<Vec<_>>(), expected);
         let (_kept, empty) = folder(&[]);
-        assert_eq!(of(&empty, &|_| true), None);
+        assert_eq!(of(&empty, FolderContents::default(), &|_| true), None);
+    }
+
+    #[test]
+    fn folders_read_ahead_give_the_same_whatever_may_be_listed() {
+        let names: Vec<String> =
+            (0..40).flat_map(|at| (0..5).map(move |file| format!("b{at:02}/c{file}/{file}.rs"))).collect();
+        let files: Vec<&str> = names.iter().map(String::as_str).collect();
+        let (_kept, place) = folder(&files);
+        let is_odd = |path: &AbsPath| path.as_path().to_str().is_some_and(|path| !path.contains("b0"));
+        let any = |_: &AbsPath| true;
+        for may_list in [&any as &dyn Fn(&AbsPath) -> bool, &is_odd] {
+            let ahead = of(&place, FolderContents::read(&place), may_list).unwrap();
+            assert_eq!(ahead, of(&place, FolderContents::default(), may_list).unwrap());
+            assert!(ahead.contains("b30/") != ahead.contains("b00/"), "{ahead}");
+        }
     }
 
     #[test]
@@ -209,7 +265,7 @@ mod tests {
         let mut files: Vec<&str> = names.iter().chain(&more).map(String::as_str).collect();
         files.push("z/last.rs");
         let (_kept, place) = folder(&files);
-        let text = of(&place, &|_| true).unwrap();
+        let text = of(&place, FolderContents::default(), &|_| true).unwrap();
         let lines: Vec<_> = text.lines().collect();
         assert!(lines.contains(&"z/") && lines.contains(&"b19/"), "{text}");
         assert!(lines.contains(&"  … at least 975 more"), "{text}");

@@ -313,10 +313,7 @@ impl SettingsPolicy {
             additional: values.additional_directories.iter().map(|folder| folder.value.clone()).collect(),
             default_mode: values.default_mode.as_ref().map(|mode| mode.value),
             is_bypass_disabled: values.is_bypass_disabled,
-            preferences: Preferences {
-                pointers: values.models.pointers.clone(),
-                ..values.stated.preferences()
-            },
+            preferences: preferences(values),
             lost,
             withheld: settings.withheld.clone(),
             to_ask: self.sources().trust().to_ask(settings),
@@ -487,6 +484,10 @@ impl SettingsPolicy {
     }
 }
 
+fn preferences(values: &SettingsValues) -> Preferences {
+    Preferences { pointers: values.models.pointers.clone(), ..values.stated.preferences() }
+}
+
 /// The filter for what rules and ignore files keep from being read.
 fn hidden_by(unreadable: Option<Unreadable>, disabled: Vec<String>) -> HiddenFilter {
     let key = unreadable.as_ref().map(|unreadable| unreadable.key.clone()).unwrap_or_default();
@@ -579,6 +580,10 @@ impl PolicySource for SettingsPolicy {
 
     fn plugins_in_use(&self) -> Vec<Arc<Plugin>> {
         self.files.fresh().declared.plugins_in_use().cloned().collect()
+    }
+
+    fn preferences(&self) -> Preferences {
+        preferences(&self.files.fresh().values)
     }
 
     fn can_keep(&self) -> bool {
