@@ -9,6 +9,10 @@ mod helper;
 mod network;
 mod probes;
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
 use fixture::{Fixture, Outside, SECRET, User, wait_until_gone};
 use probes::{Expected, PROBES, Probe};
 
@@ -48,6 +52,21 @@ fn nothing_gets_out_of_bubblewrap() {
 #[test]
 fn landlock_alone_holds_but_for_what_is_known() {
     check_all(LANDLOCK, |probe| probe.landlock);
+}
+
+#[test]
+fn files_beside_hidden_ones_are_named_to_landlock_and_not_opened() {
+    for user in User::all() {
+        let fixture = Fixture::new(user);
+        // A pipe without a writer, and a program that its user may not read.
+        let made = Command::new("mkfifo").arg(fixture.path("home/pipe")).status().unwrap();
+        assert!(made.success());
+        let program = fixture.path("home/program");
+        fs::copy("/bin/true", &program).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o111)).unwrap();
+        let output = fixture.run(&["--kind", LANDLOCK], "~/program && echo ran");
+        assert_eq!((output.code, &*output.stdout), (0, "ran\n"), "{user:?}: {output:?}");
+    }
 }
 
 #[test]

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
+use rustix::fs::{Mode, OFlags, open};
 
 /// The newest rules this knows.
 const NEWEST: ABI = ABI::V7;
@@ -145,7 +146,9 @@ fn allow_kind(
     rights: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, LandlockError> {
     let rights = if is_folder { rights } else { rights & AccessFs::from_file(NEWEST) };
-    let Ok(file) = PathFd::new(path) else { return Ok(rules) };
+    // Not by the standard library, which takes `O_PATH` for a mode of access with musl and leaves it out: a pipe would then be
+    // waited for.
+    let Ok(file) = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else { return Ok(rules) };
     Ok(rules.add_rule(PathBeneath::new(file, rights))?)
 }
 
