@@ -44,16 +44,20 @@ async function openFurtherPrompt(window) {
 
 const closed = (window) => eventually("no widget is left", async () => (await widgets(window).count()) === 0);
 
+/** Writes into the input that has the focus, and sends it. */
+async function send(window, words) {
+    await window.page.keyboard.type(words);
+    // The last word is shown once the editor has taken the text in; a key before that sends nothing.
+    await focusedInput(window).filter({ hasText: words.split(" ").at(-1) }).waitFor();
+    await window.page.keyboard.press("Control+Enter");
+}
+
 /** Opens the input by its key, and writes into it. */
 async function ask(window, words) {
     await window.page.locator(".monaco-editor.focused").first().waitFor();
     await window.page.keyboard.press("Control+Alt+'");
-    const input = focusedInput(window);
-    await input.waitFor();
-    await window.page.keyboard.type(words);
-    // The last word is shown once the editor has taken the text in; a key before that sends nothing.
-    await input.filter({ hasText: words.split(" ").at(-1) }).waitFor();
-    await window.page.keyboard.press("Control+Enter");
+    await focusedInput(window).waitFor();
+    await send(window, words);
 }
 
 /** The lines that are marked as added in the text. */
@@ -69,8 +73,7 @@ test("a change is asked for at the selection, drawn in place, refined by a furth
     await window.shot("inline-changed");
 
     await openFurtherPrompt(window);
-    await window.page.keyboard.type("refine the place");
-    await window.page.keyboard.press("Control+Enter");
+    await send(window, "refine the place");
     const refined = LINES.replace("two", "TWO").replace("three", "THREE");
     await eventually("the refined change is in the text", async () => (await window.buffer("a.txt")) === refined);
     await widget(window).getByText(/It\s+is\s+louder\s+now/).waitFor();
