@@ -33,7 +33,7 @@ const focusedInput = (window) => widgets(window).locator(".comment-form .monaco-
 /** Puts the focus into the input for a further prompt. Now and then the editor leaves the one of the first open and hides its button. */
 async function openFurtherPrompt(window) {
     const button = widgets(window).locator(".review-thread-reply-button:visible");
-    const open = widgets(window).locator(".comment-form.expand .monaco-editor:visible");
+    const open = widgets(window).locator(".comment-form .monaco-editor:visible");
     await eventually("the input has the focus", async () => {
         if ((await focusedInput(window).count()) > 0) return true;
         // It may be replaced under the click; then it is looked for again.
