@@ -47,9 +47,14 @@ const closed = (window) => eventually("no widget is left", async () => (await wi
 /** Writes into the input that has the focus, and sends it. */
 async function send(window, words) {
     await window.page.keyboard.type(words);
-    // The last word is shown once the editor has taken the text in; a key before that sends nothing.
-    await focusedInput(window).filter({ hasText: words.split(" ").at(-1) }).waitFor();
-    await window.page.keyboard.press("Control+Enter");
+    const written = focusedInput(window).filter({ hasText: words.split(" ").at(-1) });
+    await written.waitFor();
+    // The editor takes the text in a moment after it shows it; a key before that sends nothing.
+    await eventually("it is sent", async () => {
+        await window.page.keyboard.press("Control+Enter");
+        await written.waitFor({ state: "hidden", timeout: 3_000 });
+        return true;
+    });
 }
 
 /** Opens the input by its key, and writes into it. */
