@@ -219,11 +219,14 @@ impl InstructionLoader {
 
     /// The places of instruction files.
     pub(crate) fn memory_places(&self) -> InstructionFolders {
-        let (cwd, roots) = {
-            let state = self.core.state();
-            (state.cwd.clone(), state.roots.clone())
-        };
+        let (cwd, roots) = self.folders();
         self.memory_places_in(cwd, roots)
+    }
+
+    /// The working directory, and the workspace folders.
+    fn folders(&self) -> (AbsPath, Vec<AbsPath>) {
+        let state = self.core.state();
+        (state.cwd.clone(), state.roots.clone())
     }
 
     fn memory_places_in(&self, cwd: AbsPath, roots: Vec<AbsPath>) -> InstructionFolders {
@@ -322,10 +325,7 @@ impl InstructionLoader {
 
     /// The folders of the overview, where it is wanted. They are read while the session's policy is made.
     fn contents(&self) -> FolderContents {
-        let (cwd, roots) = {
-            let state = self.core.state();
-            (state.cwd.clone(), state.roots.clone())
-        };
+        let (cwd, roots) = self.folders();
         let is_wanted = self.gate.source().preferences().project_overview;
         let places = InstructionFolders::usual(cwd, roots, Vec::new());
         if is_wanted && is_project(&places) {

@@ -149,8 +149,8 @@ fn list(
     listing
 }
 
-/// The content of folders in the order of names, without ignored files, this many levels below `top`. It is walked from there, because an ignore
-/// rule above a folder is looked for in all that lie above where a walk begins.
+/// The content of folders in the order of names, without ignored files, this many levels below `top`. It is walked from there,
+/// because an ignore rule above a folder is looked for in all that lie above where a walk begins.
 fn look(top: &AbsPath, folders: &[AbsPath], level: usize) -> HashMap<AbsPath, FolderEntries> {
     let found = Arc::<Mutex<Vec<(PathBuf, FolderEntries)>>>::default();
     let into = Arc::clone(&found);
