@@ -231,7 +231,7 @@ fn page(client: &Client, id: &str) {
 /// Lists the session on the command line as if for the first time: by its journal alone.
 fn list(project: &Project, history: &History) {
     let cold = || {
-        for name in ["summary.json", "../index.json"] {
+        for name in ["summary.json", "../index.jsonl"] {
             drop(fs::remove_file(history.beside(name)));
         }
         time(|| assert_eq!(project.run(&["sessions"], "").code, 0))

@@ -137,7 +137,7 @@ fn in_new_server(project: &Project, prepare: &dyn Fn()) -> Duration {
 fn cold(project: &Project, folder: &Path) {
     let nothing_known = || {
         // The missing files are the expected result.
-        drop(fs::remove_file(folder.join("index.json")));
+        drop(fs::remove_file(folder.join("index.jsonl")));
     };
     let [floor, ours] =
         by_turns(0, COLD_RUNS, [&mut || floor(folder), &mut || in_new_server(project, &nothing_known)]);

@@ -1,19 +1,23 @@
 //! The index of stored sessions: one file beside each journal, and one for all sessions of a workspace.
 //!
 //! Rule: an entry is valid while length and time of its journal are the same. Where a journal has only
-//! grown, reading continues at its end; any other change makes it read again. Unreadable index files are rebuilt. Of the
-//! file for all sessions a list parses what it sorts by, and the rest of an entry only for the page that is asked for.
+//! grown, reading continues at its end; any other change makes it read again. Unreadable index files are rebuilt. The
+//! file for all sessions has two lines of JSON for each: what a list sorts by, and the entry, which is parsed only for the
+//! page that is asked for.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use jiff::Timestamp;
+use memchr::memchr;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::digest::{FOLDED_AT_ONCE, ReadDepth, SessionDigest};
@@ -26,13 +30,16 @@ use kode_journal::disk::TEMPORARY_PREFIX;
 const SUMMARY_VERSION: u32 = 2;
 
 /// Version of the file for all sessions; others are not read.
-const INDEX_VERSION: u32 = 3;
+const INDEX_VERSION: u32 = 4;
 
 /// The file beside a journal.
 const SUMMARY: &str = "summary.json";
 
 /// The file for all sessions of a workspace.
-const INDEX: &str = "index.json";
+const INDEX: &str = "index.jsonl";
+
+/// The file for all sessions of earlier versions.
+const EARLIER_INDEX: &str = "index.json";
 
 /// The number of changed entries from which on the index is written: fewer are read quickly from their own files.
 const WRITTEN_FROM: usize = 32;
@@ -50,8 +57,7 @@ const SPLIT_FROM: usize = 1_000;
 const CHECKED: u64 = 256;
 
 /// The entry of a session in the list.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug)]
 pub(super) struct ListedEntry {
     seen: JournalStamp,
     /// [`IndexEntry::updated`].
@@ -62,11 +68,30 @@ pub(super) struct ListedEntry {
 }
 
 /// The entry of a session, parsed or as it was read.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
+#[derive(Debug)]
 enum EntryText {
     Parsed(Box<IndexEntry>),
-    Read(Box<RawValue>),
+    /// The place of its line in the text of the index.
+    Read(Arc<Vec<u8>>, Range<usize>),
+}
+
+/// The first line of the index.
+#[derive(Serialize, Deserialize)]
+struct IndexHead {
+    version: u32,
+}
+
+/// The first of the two lines of a session in the index.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct IndexLine<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    length: u64,
+    modified: i128,
+    updated: Timestamp,
+    archived: bool,
+    has_gap: bool,
 }
 
 /// The entry of a session.
@@ -95,12 +120,6 @@ struct JournalStamp {
 struct StoredDigest<T> {
     version: u32,
     entry: T,
-}
-
-#[derive(Serialize, Deserialize)]
-struct StoredIndex<T> {
-    version: u32,
-    sessions: T,
 }
 
 /// The known sessions of a workspace.
@@ -140,8 +159,7 @@ impl IndexedFolder {
         self.unwritten += self.entries.len();
         self.entries = entries;
         if self.unwritten >= WRITTEN_FROM {
-            let index = StoredIndex { version: INDEX_VERSION, sessions: &self.entries };
-            match write(&folder.join(INDEX), &index) {
+            match write_index(folder, &self.entries) {
                 Ok(()) => self.unwritten = 0,
                 Err(error) => tracing::debug!(%error, "the index of sessions was not written"),
             }
@@ -164,7 +182,7 @@ impl ListedEntry {
     pub(super) fn parsed(&self, journal: &Path) -> IndexEntry {
         let parsed = match &self.entry {
             EntryText::Parsed(entry) => return IndexEntry::clone(entry),
-            EntryText::Read(text) => serde_json::from_str(text.get()),
+            EntryText::Read(text, line) => serde_json::from_slice(&text[line.clone()]),
         };
         parsed.unwrap_or_else(|error| {
             tracing::debug!(%error, path = %journal.display(), "an entry of the index of sessions is damaged");
@@ -175,7 +193,7 @@ impl ListedEntry {
     fn into_parsed(self) -> Option<IndexEntry> {
         match self.entry {
             EntryText::Parsed(entry) => Some(*entry),
-            EntryText::Read(text) => serde_json::from_str(text.get()).ok(),
+            EntryText::Read(text, line) => serde_json::from_slice(&text[line]).ok(),
         }
     }
 }
@@ -189,12 +207,6 @@ impl From<IndexEntry> for ListedEntry {
             has_gap: entry.digest.has_gap,
             entry: EntryText::Parsed(Box::new(entry)),
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for EntryText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::deserialize(deserializer).map(Self::Read)
     }
 }
 
@@ -322,7 +334,8 @@ pub(super) fn refresh(journal: &Path) -> Option<SessionDigest> {
         }
     };
     let summary = StoredDigest { version: SUMMARY_VERSION, entry: &entry };
-    if let Err(error) = write(&summary_of(journal), &summary) {
+    let written = serde_json::to_vec(&summary).map_err(io::Error::from);
+    if let Err(error) = written.and_then(|json| replace(&summary_of(journal), &json)) {
         tracing::debug!(%error, path = %journal.display(), "the summary of a session was not written");
     }
     Some(entry.digest)
@@ -343,22 +356,77 @@ fn read_summary(journal: &Path) -> Option<IndexEntry> {
     (version == SUMMARY_VERSION).then_some(entry)
 }
 
+/// The entries of the index, up to the first line that is damaged.
 fn read_index(folder: &Path) -> Option<HashMap<String, ListedEntry>> {
-    let StoredIndex { version, sessions } = read_json(&folder.join(INDEX), MAX_INDEX_BYTES)?;
-    (version == INDEX_VERSION).then_some(sessions)
+    let text = Arc::new(read_bytes(&folder.join(INDEX), MAX_INDEX_BYTES)?);
+    let mut end = 0;
+    let mut next_line = || {
+        let start = end;
+        let length = memchr(b'\n', text.get(start..)?)?;
+        end = start + length + 1;
+        Some(start..start + length)
+    };
+    let head: IndexHead = serde_json::from_slice(&text[next_line()?]).ok()?;
+    if head.version != INDEX_VERSION {
+        return None;
+    }
+    let mut entries = HashMap::new();
+    while let (Some(line), Some(entry)) = (next_line(), next_line()) {
+        let Ok(line) = serde_json::from_slice::<IndexLine<'_>>(&text[line]) else { break };
+        let IndexLine { id, length, modified, updated, archived, has_gap } = line;
+        let (seen, entry) = (JournalStamp { length, modified }, EntryText::Read(Arc::clone(&text), entry));
+        entries.insert(id.into_owned(), ListedEntry { seen, updated, archived, has_gap, entry });
+    }
+    Some(entries)
+}
+
+fn write_index(folder: &Path, entries: &HashMap<String, ListedEntry>) -> io::Result<()> {
+    let mut text = Vec::new();
+    add_line(&mut text, &IndexHead { version: INDEX_VERSION })?;
+    for (id, listed) in entries {
+        let ListedEntry { seen: JournalStamp { length, modified }, updated, archived, has_gap, entry } =
+            listed;
+        let (length, modified, updated) = (*length, *modified, *updated);
+        let (archived, has_gap, id) = (*archived, *has_gap, Cow::Borrowed(id.as_str()));
+        add_line(&mut text, &IndexLine { id, length, modified, updated, archived, has_gap })?;
+        match entry {
+            EntryText::Parsed(entry) => add_line(&mut text, entry)?,
+            EntryText::Read(read, line) => {
+                text.extend_from_slice(&read[line.clone()]);
+                text.push(b'\n');
+            }
+        }
+    }
+    replace(&folder.join(INDEX), &text)?;
+    match file_moves::remove_file(&folder.join(EARLIER_INDEX)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn add_line(text: &mut Vec<u8>, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *text, value)?;
+    text.push(b'\n');
+    Ok(())
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path, limit: u64) -> Option<T> {
-    let mut bytes = Vec::new();
-    File::open(path).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
-    serde_json::from_slice(&bytes).ok()
+    serde_json::from_slice(&read_bytes(path, limit)?).ok()
+}
+
+fn read_bytes(path: &Path, limit: u64) -> Option<Vec<u8>> {
+    let file = File::open(path).ok()?;
+    let length = file.metadata().ok()?.len().min(limit);
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    file.take(limit).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// Replaces a file atomically, without a sync: a file that a power cut damages is rebuilt.
-fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut temporary = tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(folder)?;
-    temporary.write_all(&serde_json::to_vec(value)?)?;
+    temporary.write_all(bytes)?;
     file_moves::persist(temporary, path)
 }
 

@@ -263,7 +263,7 @@ fn an_index_answers_for_sessions_whose_journals_are_as_they_were() {
         home.store(&format!("ses_{number:02}"), "prompt", "answer");
     }
     let whole = home.list(&home.catalogue(), &ListSessions::newest(home.here(), 100));
-    let index = home.catalogue().folder(&home.workspace()).join("index.json");
+    let index = home.catalogue().folder(&home.workspace()).join("index.jsonl");
     let text = fs::read_to_string(&index).unwrap();
     assert_eq!(home.list(&home.catalogue(), &ListSessions::newest(home.here(), 100)), whole);
     // The list has the stated values: nothing was opened.
