@@ -42,6 +42,7 @@ use crate::outcome::{CapturedOutput, Exit};
 use crate::programs;
 use crate::sandbox::{GuardReport, PreparedCommand, Sandbox, SandboxRun, StartFailure, inherits};
 use foreground::ForegroundSpec;
+use kode_base::blocking;
 use kode_base::command_shell::CommandShell;
 use kode_base::ids::CallId;
 use kode_base::paths::{self, AbsPath};
@@ -524,19 +525,8 @@ impl Shell {
 
     /// Goes where the command has gone, if it said so and the folder is there.
     async fn follow(&self, report: &Path) {
-        // The command could have put anything there, even something that is never read to its end.
-        if !tokio::fs::symlink_metadata(report).await.is_ok_and(|found| found.is_file()) {
-            return;
-        }
-        let Ok(mut bytes) = tokio::fs::read(report).await else { return };
-        for end in [&b"\n"[..], b"\r"] {
-            bytes.truncate(bytes.len() - usize::from(bytes.ends_with(end)));
-        }
-        // Windows PowerShell begins each file with one.
-        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
-        let Some(folder) = paths::from_bytes(bytes) else { return };
-        let Ok(directory) = AbsPath::new(folder) else { return };
-        if directory.as_path().is_dir() {
+        let report = report.to_owned();
+        if let Some(directory) = blocking(move || reported_directory(&report)).await {
             *self.current() = directory;
         }
     }
@@ -544,6 +534,22 @@ impl Shell {
     fn current(&self) -> MutexGuard<'_, AbsPath> {
         self.directory.lock()
     }
+}
+
+/// The folder that a command said it ended in, if it is there.
+fn reported_directory(report: &Path) -> Option<AbsPath> {
+    // The command could have put anything there, even something that is never read to its end.
+    if !std::fs::symlink_metadata(report).ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = std::fs::read(report).ok()?;
+    for end in [&b"\n"[..], b"\r"] {
+        bytes.truncate(bytes.len() - usize::from(bytes.ends_with(end)));
+    }
+    // Windows PowerShell begins each file with one.
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
+    let directory = AbsPath::new(paths::from_bytes(bytes)?).ok()?;
+    directory.as_path().is_dir().then_some(directory)
 }
 
 /// The file a command's shell writes its last folder to. Without it the folder is just not carried over.

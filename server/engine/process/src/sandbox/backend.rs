@@ -20,7 +20,8 @@ use parking_lot::Mutex;
 use tokio::process::Command;
 
 use super::environment::{is_for_launcher, keeps};
-use super::guard::{FileGuard, GuardLease, GuardScope, LeaseKind, Quarantine};
+use super::guard::{FileGuard, GuardLease, LeaseKind, Quarantine};
+use super::helper::places::PolicyPaths;
 use super::hidden::HiddenFilter;
 use super::policy::{
     CommandLauncher, GuardReport, HelperReport, HelperRequest, InputMode, Network, ProxyAddress,
@@ -32,7 +33,6 @@ use crate::outcome::{CapturedOutput, Exit};
 use crate::pipes::Sender;
 use crate::programs;
 use kode_base::paths::{AbsPath, real_path};
-use kode_base::real_folders::RealFolders;
 use kode_base::scratch::Scratch;
 use kode_base::{blocking, private, task};
 use kode_net::client::SystemLookup;
@@ -301,14 +301,16 @@ impl Sandbox {
             true => LeaseKind::Attended,
             false => LeaseKind::Background,
         };
-        let mut watched = self.guard(&policy)?.begin(kind)?;
+        // The helper gets them with the list of guarded files.
+        let places = PolicyPaths::of(&policy)?;
+        let mut watched = self.guard(&places).begin(kind)?;
         if self.is_for_checkouts {
             watched.release_worktrees();
         }
         let proxy = if policy.network == Network::On { None } else { self.proxy()? };
         let control = self.control()?;
         let guard = control.join(GUARD);
-        watched.hand_over(guard.as_path())?;
+        watched.hand_over(places, guard.as_path())?;
         let is_checkout = self.is_for_checkouts;
         let (guard, launcher) = (Some(guard), None);
         Ok((HelperRequest { policy, control, proxy, guard, launcher, is_checkout }, watched))
@@ -317,7 +319,7 @@ impl Sandbox {
     /// Returns the walk through the workspace, to be done ahead of the first command. It blocks on the disk and does not keep the
     /// sandbox alive.
     pub fn walk_ahead(&self) -> impl FnOnce() + Send + 'static {
-        let guard = self.guard(&self.policy);
+        let guard = PolicyPaths::of(&self.policy).map(|places| self.guard(&places));
         move || {
             if let Err(error) = guard.and_then(|guard| guard.survey()) {
                 tracing::info!(%error, "Guarded files could not be searched for");
@@ -332,25 +334,18 @@ impl Sandbox {
         guards.iter().flat_map(|guard| guard.undecided()).collect()
     }
 
-    fn guard(&self, policy: &SandboxPolicy) -> io::Result<Arc<FileGuard>> {
-        let mut real = RealFolders::default();
-        let roots = policy.writable.iter().map(|root| real.real(root.as_path()));
-        let mut roots = roots.collect::<io::Result<Vec<_>>>()?;
-        roots.sort();
-        roots.dedup();
-        let ground = GuardScope {
-            roots,
-            home: policy.home.as_ref().and_then(|home| real.real(home.as_path()).ok()),
-            unseen: policy.hidden.iter().filter_map(|path| real.real(path.as_path()).ok()).collect(),
-            hides: self.hides.clone(),
-            scripts: self.scripts.iter().map(|script| script.as_path().to_path_buf()).collect(),
-        };
+    fn guard(&self, places: &PolicyPaths) -> Arc<FileGuard> {
+        let mut ground = places.ground();
+        ground.roots.sort();
+        ground.roots.dedup();
+        ground.hides.clone_from(&self.hides);
+        ground.scripts = self.scripts.iter().map(|script| script.as_path().to_path_buf()).collect();
         let guard = FileGuard::over(ground, self.store.clone());
         let mut known = self.guards.lock();
         if !known.iter().any(|known| Arc::ptr_eq(known, &guard)) {
             known.push(Arc::clone(&guard));
         }
-        Ok(guard)
+        guard
     }
 
     /// As [`Sandbox::request`], off the async threads.

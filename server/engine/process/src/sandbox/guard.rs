@@ -32,6 +32,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
+use crate::sandbox::helper::places::PolicyPaths;
 use crate::sandbox::{GuardReport, QuarantinedFile, RestoredPath};
 #[cfg(target_os = "linux")]
 use index::GuardIndex;
@@ -53,10 +54,11 @@ const AGAIN: Duration = Duration::from_millis(60);
 /// For how long changes are collected before they are checked.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// The input of the helper: the guarded files, and the folder for files that it sets aside.
+/// The input of the helper: the resolved paths of the policy, the guarded files, and the folder for files that it sets aside.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GuardManifest {
+    pub(crate) places: PolicyPaths,
     pub(crate) survey: GuardSurvey,
     pub(crate) store: Quarantine,
 }
@@ -323,9 +325,9 @@ impl GuardLease {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(crate) fn hand_over(&self, file: &Path) -> io::Result<()> {
-        let handed =
-            GuardManifest { survey: GuardSurvey::clone(&self.survey), store: self.guard.store.clone() };
+    pub(crate) fn hand_over(&self, places: PolicyPaths, file: &Path) -> io::Result<()> {
+        let (survey, store) = (GuardSurvey::clone(&self.survey), self.guard.store.clone());
+        let handed = GuardManifest { places, survey, store };
         fs::write(file, serde_json::to_vec(&handed)?)
     }
 

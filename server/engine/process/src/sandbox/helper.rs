@@ -43,6 +43,7 @@ use serde::Deserialize;
 #[cfg(target_os = "linux")]
 use serde::Serialize;
 
+use self::front::FrontHost;
 use super::policy::{HelperReport, HelperRequest};
 use super::program::{BUILD, BUILD_PREFIX};
 use super::{ARGUMENT, REPORT};
@@ -140,7 +141,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         #[cfg(target_os = "linux")]
         Some((first, rest)) if first == HELD => held::main(rest),
         Some((first, command)) if first == "--" => match receive() {
-            Ok(request) => front::run(&request, command).1,
+            Ok(request) => front::run(&request, command, FrontHost::Helper).1,
             Err(error) => not_run(&format!("no policy could be read: {error}")),
         },
         Some(_) | None => not_run(NOT_FOR_PEOPLE),
@@ -179,7 +180,7 @@ fn receive() -> io::Result<HelperRequest> {
 /// thread, and no other may start processes.
 #[must_use]
 pub fn run(request: &HelperRequest, command: &[OsString]) -> (HelperReport, ExitCode) {
-    front::run(request, command)
+    front::run(request, command, FrontHost::Program)
 }
 
 #[expect(clippy::print_stderr, reason = "there is no report to say it in")]

@@ -47,10 +47,23 @@ const STDERR: &str = "/proc/self/fd/2";
 #[cfg(not(target_os = "linux"))]
 const STDERR: &str = "/dev/fd/2";
 
+/// What the front process is besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FrontHost {
+    /// Nothing: it was started for one command, with the command's environment.
+    Helper,
+    /// A program with an environment, and perhaps threads, of its own.
+    Program,
+}
+
 /// Runs a command under a policy, and gives what became of it.
-pub(super) fn run(request: &HelperRequest, command: &[OsString]) -> (HelperReport, ExitCode) {
+pub(super) fn run(
+    request: &HelperRequest,
+    command: &[OsString],
+    host: FrontHost,
+) -> (HelperReport, ExitCode) {
     let run = || {
-        let front = HelperFront::new(request)?;
+        let front = HelperFront::new(request, host)?;
         if let Some(launcher) = &request.launcher {
             #[cfg(target_os = "linux")]
             {
@@ -116,28 +129,29 @@ struct CommandEnd {
 /// The state before the command starts.
 struct HelperFront<'a> {
     policy: &'a SandboxPolicy,
-    places: PolicyPaths,
     handed: GuardManifest,
     /// Whether the process that started this handles new files.
     is_watched: bool,
+    host: FrontHost,
 }
 
 impl<'a> HelperFront<'a> {
-    fn new(request: &'a HelperRequest) -> io::Result<Self> {
+    fn new(request: &'a HelperRequest, host: FrontHost) -> io::Result<Self> {
         let policy = &request.policy;
         let control = real_path(request.control.as_path())?;
-        let places = PolicyPaths::of(policy)?;
-        if places.is_writable(&control) {
-            return Err(io::Error::other("the folder of the helper is one the command may write in"));
-        }
         let handed = match &request.guard {
             Some(file) => read_json::<GuardManifest>(file.as_path())?,
             None => {
-                GuardManifest { survey: GuardSurvey::of(&places.ground())?, store: Quarantine::of(&control) }
+                let places = PolicyPaths::of(policy)?;
+                let survey = GuardSurvey::of(&places.ground())?;
+                GuardManifest { places, survey, store: Quarantine::of(&control) }
             }
         };
+        if handed.places.is_writable(&control) {
+            return Err(io::Error::other("the folder of the helper is one the command may write in"));
+        }
         let is_watched = request.guard.is_some();
-        Ok(Self { policy, places, handed, is_watched })
+        Ok(Self { policy, handed, is_watched, host })
     }
 
     /// Runs the command; its exit code, if it has one, is beside the report.
@@ -149,10 +163,11 @@ impl<'a> HelperFront<'a> {
         let lock = (kept.is_some() || is_alone).then(|| self.handed.store.lock());
         let mut guarded = kept.map(|kept| kept.restore(&self.handed.store)).unwrap_or_default();
         if is_alone && !self.policy.lasting {
-            match settle_alone(&self.places.ground(), &self.handed) {
+            match settle_alone(&self.handed.places.ground(), &self.handed) {
                 Ok(left) => guarded = guarded.and(left),
                 Err(error) => {
-                    let roots = self.places.writable.iter().map(|root| (root.clone(), error.to_string()));
+                    let roots =
+                        self.handed.places.writable.iter().map(|root| (root.clone(), error.to_string()));
                     guarded.changed.extend(roots);
                 }
             }

@@ -41,23 +41,35 @@ const LINGER: Duration = Duration::from_millis(100);
 /// How long a command has that was asked to end; the front process has less patience.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Sets up the inner process and runs the command.
+/// Runs the command of the plan in the folder `control`.
 pub(super) fn main(control: &Path, command: &[OsString]) -> ExitCode {
-    let opened = read_json::<HelperPlan>(&control.join(PLAN))
-        .and_then(|plan| Ok((plan, OpenOptions::new().write(true).open(control.join(STATUS))?)));
-    let (plan, mut file) = match opened {
-        Ok(opened) => opened,
-        Err(error) => return not_run(&format!("there is no plan for the sandbox: {error}")),
+    match read_json::<HelperPlan>(&control.join(PLAN)) {
+        Ok(plan) => ExitCode::from(run_plan(&plan, control, command, |_| {})),
+        Err(error) => not_run(&format!("there is no plan for the sandbox: {error}")),
+    }
+}
+
+/// Sets up the inner process and runs the command, which `confine` gives what it does not have from this process. The answer is
+/// the exit code for it.
+pub(super) fn run_plan(
+    plan: &HelperPlan,
+    control: &Path,
+    command: &[OsString],
+    confine: impl FnOnce(&mut Command),
+) -> u8 {
+    let mut file = match OpenOptions::new().write(true).open(control.join(STATUS)) {
+        Ok(file) => file,
+        Err(error) => return refused(&format!("the answer could not be opened: {error}")),
     };
     let mut status = HelperStatus::default();
-    let code = match restrict(&plan, control) {
+    let code = match restrict(plan, control) {
         Ok((enforced, bridge)) => {
             status.enforced = Some(enforced);
             // Said before, so that it is known when this process is killed with the command.
             if let Err(error) = answer(&mut file, &status) {
-                return not_run(&format!("the answer could not be written: {error}"));
+                return refused(&format!("the answer could not be written: {error}"));
             }
-            run(command, bridge.as_ref(), &mut status)
+            run(command, confine, bridge.as_ref(), &mut status)
         }
         Err(SetupRefusal { reason, cannot_mount }) => {
             status.failure = Some(StartFailure::Sandbox(reason));
@@ -66,9 +78,14 @@ pub(super) fn main(control: &Path, command: &[OsString]) -> ExitCode {
         }
     };
     match answer(&mut file, &status) {
-        Ok(()) => ExitCode::from(code),
-        Err(error) => not_run(&format!("the answer could not be written: {error}")),
+        Ok(()) => code,
+        Err(error) => refused(&format!("the answer could not be written: {error}")),
     }
+}
+
+fn refused(reason: &str) -> u8 {
+    not_run(reason);
+    EXIT_NOT_RUN
 }
 
 fn answer(file: &mut File, status: &HelperStatus) -> io::Result<()> {
@@ -181,7 +198,12 @@ fn leave(plan: &HelperPlan) -> io::Result<()> {
 }
 
 /// Runs the command, enters how it ended, and gives the exit code for it.
-fn run(command: &[OsString], bridge: Option<&Bridge>, status: &mut HelperStatus) -> u8 {
+fn run(
+    command: &[OsString],
+    confine: impl FnOnce(&mut Command),
+    bridge: Option<&Bridge>,
+    status: &mut HelperStatus,
+) -> u8 {
     let Some((program, arguments)) = command.split_first() else {
         status.failure = Some(StartFailure::NotStarted("there is no command".to_owned()));
         return EXIT_NOT_STARTED;
@@ -191,6 +213,7 @@ fn run(command: &[OsString], bridge: Option<&Bridge>, status: &mut HelperStatus)
     let mut failure = None;
     let start = || {
         let mut prepared = Command::new(program);
+        confine(&mut prepared);
         prepared.envs(bridge.into_iter().flat_map(Bridge::variables));
         match prepared.args(arguments).process_group(0).spawn() {
             Ok(child) => Ok(Pid::from_child(&child)),

@@ -1,13 +1,14 @@
 //! The paths of a policy as they are on this disk.
 //!
-//! Rule: all are resolved once, before the command can change a link; a folder to write in that is not there is an
-//! error, a file to guard or hide that is not there is left out.
+//! Rule: all are resolved once for a command, by the process that guards its files, before the command can change a link; a
+//! folder to write in that is not there is an error, a file to guard or hide that is not there is left out.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use std::collections::BTreeSet;
+use serde::{Deserialize, Serialize};
 
 use crate::sandbox::SandboxPolicy;
 use crate::sandbox::guard::{GuardScope, GuardSurvey, GuardedPath};
@@ -60,7 +61,8 @@ impl PathLookup for OwnDisk {
 }
 
 /// The paths of a policy, resolved.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct PolicyPaths {
     /// Folders to write in, without the one for temporary files.
     pub(crate) writable: Vec<PathBuf>,
@@ -78,7 +80,7 @@ pub(crate) struct PolicyPaths {
 
 impl PolicyPaths {
     /// Resolves the paths of a policy on the disk of this machine.
-    pub(super) fn of(policy: &SandboxPolicy) -> io::Result<Self> {
+    pub(crate) fn of(policy: &SandboxPolicy) -> io::Result<Self> {
         Self::on(policy, &OwnDisk::default())
     }
 
@@ -112,7 +114,7 @@ impl PolicyPaths {
     }
 
     /// Where guarded files are searched for.
-    pub(super) fn ground(&self) -> GuardScope {
+    pub(crate) fn ground(&self) -> GuardScope {
         GuardScope {
             roots: self.writable.clone(),
             home: self.home.clone(),

@@ -84,6 +84,10 @@ pub(super) fn supervise(
             })));
         }
         let child = start()?;
+        // It may have been started earlier.
+        if let Some(status) = collect(child) {
+            return Ok(WaitEnd::Ended(status));
+        }
         let mut stop = pin!(stop);
         let mut late = pin!(tokio::time::sleep(Duration::MAX));
         let mut asked = false;

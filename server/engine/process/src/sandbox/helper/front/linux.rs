@@ -13,15 +13,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
+use fork::{Fork, fork};
 use rustix::process::{Pid, Signal, WaitStatus, geteuid, getpid, kill_process, set_child_subreaper};
 
 use super::super::bubblewrap::{self, InsidePaths};
+use super::super::inner;
 use super::super::limits::ProcessGroup;
 use super::super::memory;
 use super::super::mounts::{self, MountStandIns, Mounts};
 use super::super::processes::{WaitEnd, children, collect_all, kill_all_below, supervise};
 use super::super::{ARGUMENT, HelperPlan, HelperStatus, INNER, PLAN, STATUS, read_json};
-use super::{CommandEnd, FrontSystem, HelperFront, PATIENCE, TMPDIR, environment, starter_is_gone};
+use super::{
+    CommandEnd, FrontHost, FrontSystem, HelperFront, PATIENCE, TMPDIR, environment, starter_is_gone,
+};
 use crate::sandbox::guard::GuardSnapshot;
 use crate::sandbox::policy::{HelperRequest, ProxyAddress};
 use crate::sandbox::{InputMode, SandboxKind, StartFailure};
@@ -32,6 +36,9 @@ const MOUNTED_OUTSIDE: &str = "mounted-outside";
 /// The folder of all devices: disks, cameras, key strokes, and shared memory of all programs. Those that commands get are allowed
 /// one by one.
 const DEVICES: &str = "/dev";
+
+/// The threads of this process.
+const OWN_THREADS: &str = "/proc/self/task";
 
 /// The additions of Linux to the state before the command starts.
 pub(super) struct LinuxSystem<'a> {
@@ -46,7 +53,7 @@ pub(super) struct LinuxSystem<'a> {
 
 impl<'a> LinuxSystem<'a> {
     pub(super) fn new(front: &HelperFront<'_>, request: &'a HelperRequest) -> io::Result<Self> {
-        let (policy, places, survey) = (front.policy, &front.places, &front.handed.survey);
+        let (policy, places, survey) = (front.policy, &front.handed.places, &front.handed.survey);
         let (mounts, kept) = match policy.kind {
             SandboxKind::Bubblewrap { .. } => (mounts::of(places, survey), None),
             // A file that is restored when such a one ends might be the user's own work.
@@ -114,8 +121,9 @@ impl LinuxSystem<'_> {
         is_grouped: bool,
         mounts_inside: bool,
     ) -> io::Result<(WaitEnd, bool)> {
-        self.write_plan(front, is_grouped, mounts_inside)?;
-        let mut prepared = self.prepare(front, command, mounts_inside)?;
+        let plan = self.plan(front, is_grouped, mounts_inside);
+        MountStandIns::in_folder(&self.control).create(&self.mounts)?;
+        fs::write(self.control.join(STATUS), "")?;
         let is_bubblewrap = is_bubblewrap(&front.policy.kind);
         let forward = |child: Pid, signal: Signal| {
             let inner = if is_bubblewrap { inner_of(child) } else { Some(child) };
@@ -124,9 +132,16 @@ impl LinuxSystem<'_> {
                 let _ = kill_process(inner, signal);
             }
         };
-        let start = || {
-            let child = prepared.spawn()?;
-            Ok(Pid::from_child(&child))
+        // Before there is a runtime, which would be in both processes.
+        let forked = if !is_bubblewrap && front.host == FrontHost::Helper && has_one_thread() {
+            Some(self.fork_inner(front, &plan, command)?)
+        } else {
+            fs::write(self.control.join(PLAN), serde_json::to_vec(&plan)?)?;
+            None
+        };
+        let start = || match forked {
+            Some(inner) => Ok(inner),
+            None => Ok(Pid::from_child(&self.prepare(front, command, mounts_inside)?.spawn()?)),
         };
         let stop = async {
             tokio::select! {
@@ -138,23 +153,39 @@ impl LinuxSystem<'_> {
         Ok((over, matches!(over, WaitEnd::Stopped)))
     }
 
-    fn write_plan(&self, front: &HelperFront<'_>, is_grouped: bool, mounts_inside: bool) -> io::Result<()> {
+    fn plan(&self, front: &HelperFront<'_>, is_grouped: bool, mounts_inside: bool) -> HelperPlan {
         let (hidden, outside) = match front.policy.kind {
             SandboxKind::Bubblewrap { .. } | SandboxKind::Seatbelt => (Vec::new(), None),
             SandboxKind::Landlock => {
-                let hidden = front.places.hidden.iter().chain(&front.handed.survey.hidden).cloned();
+                let hidden = front.handed.places.hidden.iter().chain(&front.handed.survey.hidden).cloned();
                 (hidden.chain([DEVICES.into()]).collect(), Some(getpid().as_raw_pid()))
             }
         };
-        let writable = front.places.writable.iter().chain([&front.places.scratch]).cloned().collect();
+        let writable =
+            front.handed.places.writable.iter().chain([&front.handed.places.scratch]).cloned().collect();
         let weaker = self.weaker(front, is_grouped);
         let has_proxy = self.proxy.is_some();
         let mounts = if mounts_inside { self.mounts.clone() } else { Mounts::new() };
-        let (policy, shown) = (front.policy.clone(), front.places.shown.clone());
-        let plan = HelperPlan { policy, writable, hidden, shown, front: outside, mounts, has_proxy, weaker };
-        fs::write(self.control.join(PLAN), serde_json::to_vec(&plan)?)?;
-        MountStandIns::in_folder(&self.control).create(&self.mounts)?;
-        fs::write(self.control.join(STATUS), "")
+        let (policy, shown) = (front.policy.clone(), front.handed.places.shown.clone());
+        HelperPlan { policy, writable, hidden, shown, front: outside, mounts, has_proxy, weaker }
+    }
+
+    /// Starts the inner process as a copy of this one, which saves the start of a program. The command can read what is in it.
+    fn fork_inner(
+        &self,
+        front: &HelperFront<'_>,
+        plan: &HelperPlan,
+        command: &[OsString],
+    ) -> io::Result<Pid> {
+        match fork()? {
+            Fork::Child => {
+                let code = inner::run_plan(plan, &self.control, command, |command| confine(front, command));
+                std::process::exit(code.into());
+            }
+            Fork::Parent(inner) => {
+                Pid::from_raw(inner).ok_or_else(|| io::Error::other("a process without an id"))
+            }
+        }
     }
 
     fn weaker(&self, front: &HelperFront<'_>, is_grouped: bool) -> Vec<String> {
@@ -181,8 +212,8 @@ impl LinuxSystem<'_> {
             );
             weaker.push("modes, owners and times of the user's files everywhere can be changed".to_owned());
             weaker.push("other processes can be listed".to_owned());
-            let mut hidden = front.places.hidden.iter().chain(&front.handed.survey.hidden);
-            if hidden.any(|path| front.places.is_writable(path)) {
+            let mut hidden = front.handed.places.hidden.iter().chain(&front.handed.survey.hidden);
+            if hidden.any(|path| front.handed.places.is_writable(path)) {
                 weaker.push(
                     "in folders with hidden files, a command cannot read what it makes, remove or rename"
                         .to_owned(),
@@ -207,7 +238,7 @@ impl LinuxSystem<'_> {
                 let shown = InsidePaths { helper: &helper, control: &self.control, proxy: self.proxy };
                 let mut prepared = Command::new(program.as_path());
                 let network = &front.policy.network;
-                prepared.args(bubblewrap::arguments(&front.places, network, &cwd, shown, outside));
+                prepared.args(bubblewrap::arguments(&front.handed.places, network, &cwd, shown, outside));
                 prepared.arg(bubblewrap::inside("helper")).args([ARGUMENT, INNER]);
                 // A group of its own: signals for this one are handed on, not shared.
                 prepared.arg(bubblewrap::inside("control")).process_group(0);
@@ -220,11 +251,8 @@ impl LinuxSystem<'_> {
                 prepared
             }
         };
-        prepared.args(command).env_clear().envs(environment());
-        prepared.envs(&front.policy.variables).env(TMPDIR, &front.places.scratch);
-        if front.policy.input == InputMode::None {
-            prepared.stdin(Stdio::null());
-        }
+        prepared.args(command);
+        confine(front, &mut prepared);
         Ok(prepared)
     }
 
@@ -243,6 +271,20 @@ impl LinuxSystem<'_> {
         };
         CommandEnd { enforced, failure, code, signal, is_orphan }
     }
+}
+
+/// Gives a process inside the command's environment and input.
+fn confine(front: &HelperFront<'_>, command: &mut Command) {
+    command.env_clear().envs(environment());
+    command.envs(&front.policy.variables).env(TMPDIR, &front.handed.places.scratch);
+    if front.policy.input == InputMode::None {
+        command.stdin(Stdio::null());
+    }
+}
+
+/// Whether a copy of this process would have all of it: other threads are not copied, nor are the locks released that they hold.
+fn has_one_thread() -> bool {
+    fs::read_dir(OWN_THREADS).is_ok_and(|threads| threads.count() == 1)
 }
 
 fn is_bubblewrap(kind: &SandboxKind) -> bool {

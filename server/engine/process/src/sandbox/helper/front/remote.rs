@@ -68,7 +68,7 @@ impl<'a> RemoteSystem<'a> {
         request: &HelperRequest,
         launcher: &'a CommandLauncher,
     ) -> io::Result<Self> {
-        let (places, survey) = (&front.places, &front.handed.survey);
+        let (places, survey) = (&front.handed.places, &front.handed.survey);
         let mut mounts = mounts::of(places, survey);
         mounts.retain(|path, _| places.is_writable(path));
         let kept = match launcher {
@@ -154,7 +154,7 @@ impl<'a> RemoteSystem<'a> {
         stand_ins.create(&self.mounts)?;
         let sign = self.control.join(STARTED);
         fs::write(&sign, "")?;
-        let scratch = &front.places.scratch;
+        let scratch = &front.handed.places.scratch;
         // An engine refuses two mounts at one place; of several here the last counts.
         let mut mounts = BTreeMap::new();
         let mut add = |target: &Path, mount: String| mounts.insert(target.to_path_buf(), mount);
@@ -162,13 +162,13 @@ impl<'a> RemoteSystem<'a> {
         for at in [Path::new(TMP), Path::new("/var/tmp"), scratch] {
             add(at, bind(scratch, at, false)?);
         }
-        if !front.places.is_writable(directory) {
+        if !front.handed.places.is_writable(directory) {
             let directory = directory.display();
             return Err(io::Error::other(format!(
                 "the container has no folder {directory}; add it to the workspace"
             )));
         }
-        for folder in &front.places.writable {
+        for folder in &front.handed.places.writable {
             add(folder, bind(folder, folder, false)?);
         }
         for (path, kind) in &self.mounts {
@@ -216,8 +216,8 @@ impl<'a> RemoteSystem<'a> {
             version: REMOTE_VERSION,
             id: &self.id,
             directory: std::env::current_dir()?,
-            writable: &front.places.writable,
-            temporary: &front.places.scratch,
+            writable: &front.handed.places.writable,
+            temporary: &front.handed.places.scratch,
             read_only: of(|kind| *kind == MountKind::ReadOnly),
             hidden: of(|kind| {
                 use MountKind::{ClosedFile, ClosedFolder, HiddenFile, HiddenFolder};

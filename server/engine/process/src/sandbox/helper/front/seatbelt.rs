@@ -92,8 +92,8 @@ impl SeatbeltSystem {
         }
         let access = SeatbeltAccess { network, refuses_names: !request.is_checkout };
         let survey = &front.handed.survey;
-        let held = front.places.held(survey);
-        let arguments = SeatbeltProfile::of(&front.places, survey, &held, access).arguments()?;
+        let held = front.handed.places.held(survey);
+        let arguments = SeatbeltProfile::of(&front.handed.places, survey, &held, access).arguments()?;
         Ok(Self { program: program.to_path_buf(), arguments, variables, network, is_at_terminal, weaker })
     }
 
@@ -103,7 +103,7 @@ impl SeatbeltSystem {
         let mut prepared = Command::new(&self.program);
         prepared.args(&self.arguments).args(command).env_clear().envs(environment());
         prepared.envs(&policy.variables).envs(self.variables.iter().map(|(name, value)| (name, value)));
-        prepared.env(TMPDIR, &front.places.scratch);
+        prepared.env(TMPDIR, &front.handed.places.scratch);
         if policy.input == InputMode::None {
             prepared.stdin(Stdio::null());
         }
