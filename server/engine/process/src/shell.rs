@@ -498,8 +498,8 @@ impl Shell {
                 let (duration, guarded) = (started.elapsed(), GuardReport::default());
                 return Ok(CommandOutcome { exit, output, duration, directory, guarded });
             }
-            let confined = confined(sandbox.as_ref(), prepared, variables.clone(), limit.is_some());
-            let (prepared, input, pending) = confined.await?;
+            let (prepared, input, pending) =
+                confined(sandbox.as_ref(), prepared, variables.clone(), limit.is_some())?;
             match process::run(prepared, input, limit.as_ref(), keep, watch, cancel).await {
                 Err(error) if pending.is_some() => {
                     return Err(ShellError::Sandbox { reason: error.to_string() });
@@ -570,7 +570,7 @@ fn scratch(sandbox: Option<&Sandbox>) -> PathBuf {
 
 /// The command in the sandbox, if there is to be one, with its standard input. `is_attended` says whether the user waits for
 /// its end.
-async fn confined(
+fn confined(
     sandbox: Option<&Arc<Sandbox>>,
     mut command: Command,
     variables: BTreeMap<String, String>,
@@ -581,8 +581,7 @@ async fn confined(
         return Ok((command, Stdio::null(), None));
     };
     let PreparedCommand { command, input, pending } = sandbox
-        .prepare_with(&command, variables, is_attended)
-        .await
+        .prepare(&command, variables, is_attended)
         .map_err(|error| ShellError::Sandbox { reason: error.to_string() })?;
     Ok((command, input, Some(pending)))
 }

@@ -100,7 +100,7 @@ impl Sandbox {
     }
 
     /// Prepares a command.
-    pub async fn prepare_with(
+    pub fn prepare(
         self: &Arc<Self>,
         _command: &Command,
         _variables: BTreeMap<String, String>,

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::process::Command;
+use tokio::task::JoinHandle;
 
 use super::environment::{is_for_launcher, keeps};
 use super::guard::{FileGuard, GuardLease, LeaseKind, Quarantine};
@@ -73,13 +74,28 @@ struct RemoteCommands {
 
 /// A command in the sandbox that has been prepared. Dropping it ends the command.
 #[derive(Debug)]
-pub struct SandboxRun {
-    control: PathBuf,
+pub struct SandboxRun(RunState);
+
+#[derive(Debug)]
+enum RunState {
+    /// The helper is started, and waits for its request.
+    Requested(JoinHandle<io::Result<GuardedRun>>),
+    Ready(GuardedRun),
+}
+
+/// A command whose guarded files are watched.
+#[derive(Debug)]
+struct GuardedRun {
+    control: ControlFolder,
     /// The watch over guarded files until it has ended.
-    watched: Option<GuardLease>,
+    watched: GuardLease,
     /// Nothing where it is the command's standard input.
     _alive: Option<PipeWriter>,
 }
+
+/// The folder of one command for the helper's files, until it is dropped.
+#[derive(Debug)]
+struct ControlFolder(PathBuf);
 
 impl Sandbox {
     /// Makes the sandbox of a session.
@@ -358,22 +374,13 @@ impl Sandbox {
         blocking(move || sandbox.request(policy, is_attended)).await
     }
 
-    /// Prepares a command to run as it would have run without, with those of its variables that commands in a
-    /// sandbox keep. Its streams are not carried over.
+    /// Prepares a command to run as it would have run without, with `variables` and those of its own that commands in a
+    /// sandbox keep. Its streams are not carried over. `is_attended` says whether the user waits for its end. What the helper
+    /// needs is worked out while it starts; that it could not be is an error of [`SandboxRun::conclude`].
     ///
     /// # Errors
-    /// When its policy cannot be handed over, the proxy it needs cannot be started, or not everything that is guarded
-    /// was found.
-    pub async fn prepare(self: &Arc<Self>, command: &Command) -> io::Result<PreparedCommand> {
-        self.prepare_with(command, BTreeMap::new(), true).await
-    }
-
-    /// As [`Sandbox::prepare`], with variables besides those that commands keep. `is_attended` says whether the user waits
-    /// for its end.
-    ///
-    /// # Errors
-    /// As [`Sandbox::prepare`].
-    pub async fn prepare_with(
+    /// When there is no pipe to the helper.
+    pub fn prepare(
         self: &Arc<Self>,
         command: &Command,
         variables: BTreeMap<String, String>,
@@ -386,16 +393,27 @@ impl Sandbox {
             policy.writable.extend(seen.iter().cloned());
             policy.read_only.extend(seen.iter().cloned());
         }
-        let (mut request, watched) = self.requested(policy, is_attended).await?;
-        request.launcher = remote.map(|remote| remote.launcher.clone());
         let (reader, mut writer) = io::pipe()?;
-        request.send(&mut writer)?;
-        let mut prepared = self.prepared(command, (request.control, watched), reader, Some(writer));
+        let (sandbox, launcher) = (Arc::clone(self), remote.map(|remote| remote.launcher.clone()));
+        // While the helper starts. Without a request it runs nothing.
+        let requested = task::spawn_blocking(move || {
+            let (mut request, watched) = sandbox.request(policy, is_attended)?;
+            let control = ControlFolder(request.control.as_path().to_path_buf());
+            request.launcher = launcher;
+            match request.send(&mut writer) {
+                // The helper has ended, and its report, or that there is none, says why.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+                sent => sent?,
+            }
+            Ok(GuardedRun { control, watched, _alive: Some(writer) })
+        });
+        let mut command = self.helper_for(command);
         if remote.is_some() {
             let wanted = |(name, _): &(OsString, OsString)| name.to_str().is_some_and(is_for_launcher);
-            prepared.command.envs(std::env::vars_os().filter(wanted));
+            command.envs(std::env::vars_os().filter(wanted));
         }
-        Ok(prepared)
+        let pending = SandboxRun(RunState::Requested(requested));
+        Ok(PreparedCommand { command, input: reader.into(), pending })
     }
 
     /// Prepares a program that runs on beside the user. Where guarded files are not held while it runs but put back afterwards,
@@ -434,7 +452,7 @@ impl Sandbox {
         let (reader, mut writer) = io::pipe()?;
         request.send(&mut writer)?;
         Ok(PreparedService {
-            prepared: self.prepared(command, (request.control, watched), reader, None),
+            prepared: self.prepared(command, (request.control, watched), reader),
             input: Sender::from_owned_fd(writer.into())?,
         })
     }
@@ -454,7 +472,7 @@ impl Sandbox {
         let (reader, mut writer) = io::pipe()?;
         request.send(&mut writer)?;
         Ok(PreparedService {
-            prepared: self.prepared(command, (request.control, watched), reader, None),
+            prepared: self.prepared(command, (request.control, watched), reader),
             input: Sender::from_owned_fd(writer.into())?,
         })
     }
@@ -471,8 +489,14 @@ impl Sandbox {
         command: &Command,
         (control, watched): (AbsPath, GuardLease),
         input: PipeReader,
-        alive: Option<PipeWriter>,
     ) -> PreparedCommand {
+        let control = ControlFolder(control.into());
+        let pending = SandboxRun(RunState::Ready(GuardedRun { control, watched, _alive: None }));
+        PreparedCommand { command: self.helper_for(command), input: input.into(), pending }
+    }
+
+    /// The helper, with a command in its arguments.
+    fn helper_for(&self, command: &Command) -> Command {
         let command = command.as_std();
         let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
         let kept = set.filter(|(name, _)| name.to_str().is_some_and(keeps));
@@ -482,8 +506,7 @@ impl Sandbox {
         if let Some(cwd) = command.get_current_dir() {
             prepared.current_dir(cwd);
         }
-        let pending = SandboxRun { control: control.into(), watched: Some(watched), _alive: alive };
-        PreparedCommand { command: prepared, input: input.into(), pending }
+        prepared
     }
 }
 
@@ -501,19 +524,33 @@ impl SandboxRun {
     /// # Errors
     /// Why the command was not run. Without a report of a helper that ended by itself nothing may be assumed.
     pub async fn conclude(
-        mut self,
+        self,
         exit: Exit,
         output: &CapturedOutput,
     ) -> Result<(Exit, GuardReport), StartFailure> {
-        let report = fs::read(self.control.join(REPORT)).and_then(|json| {
-            let report: HelperReport = serde_json::from_slice(&json)?;
-            Ok(report)
-        });
-        let restored = report.as_ref().map(|report| report.guarded.restored.clone()).unwrap_or_default();
-        let left = match self.watched.take() {
-            Some(watched) => blocking(move || watched.end(&restored)).await,
-            None => GuardReport::default(),
+        let run = match self.0 {
+            RunState::Ready(run) => Ok(run),
+            RunState::Requested(requested) => {
+                requested.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+            }
         };
+        let GuardedRun { control, watched, _alive } = match run {
+            Ok(run) => run,
+            Err(_) if matches!(exit, Exit::TimedOut | Exit::Cancelled) => {
+                return Ok((exit, GuardReport::default()));
+            }
+            Err(error) => return Err(StartFailure::Sandbox(error.to_string())),
+        };
+        let (report, left) = blocking(move || {
+            let report = fs::read(control.0.join(REPORT)).and_then(|json| {
+                let report: HelperReport = serde_json::from_slice(&json)?;
+                Ok(report)
+            });
+            let restored = report.as_ref().map(|report| report.guarded.restored.clone());
+            let left = watched.end(&restored.unwrap_or_default());
+            (report, left)
+        })
+        .await;
         let ended = match (exit, report) {
             (Exit::TimedOut | Exit::Cancelled, report) => Ok((exit, report.unwrap_or_default().guarded)),
             (Exit::Code(_) | Exit::Signal(_), Err(error)) => {
@@ -537,10 +574,10 @@ impl SandboxRun {
     }
 }
 
-impl Drop for SandboxRun {
-    /// Removes the folder of the command; in a runtime beside what follows the command.
+impl Drop for ControlFolder {
+    /// Removes it; in a runtime beside what follows the command.
     fn drop(&mut self) {
-        let control = std::mem::take(&mut self.control);
+        let control = std::mem::take(&mut self.0);
         match tokio::runtime::Handle::try_current() {
             Ok(_) => drop(task::spawn_blocking(move || remove(&control))),
             Err(_) => remove(&control),
