@@ -142,6 +142,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Some((first, rest)) if first == HELD => held::main(rest),
         Some((first, command)) if first == "--" => match receive() {
             Ok(request) => front::run(&request, command, FrontHost::Helper).1,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => not_run("no policy was sent"),
             Err(error) => not_run(&format!("no policy could be read: {error}")),
         },
         Some(_) | None => not_run(NOT_FOR_PEOPLE),

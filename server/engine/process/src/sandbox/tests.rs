@@ -65,7 +65,15 @@ fn shell(root: &AbsPath, helper: &AbsPath) -> Confined {
     Confined { shell: Shell::new(root.clone()), sandbox: Arc::new(sandbox.unwrap()) }
 }
 
-async fn run(Confined { shell, sandbox }: &Confined, command: &str) -> Result<CommandOutcome, ShellError> {
+async fn run(confined: &Confined, command: &str) -> Result<CommandOutcome, ShellError> {
+    run_until(confined, command, &CancellationToken::new()).await
+}
+
+async fn run_until(
+    Confined { shell, sandbox }: &Confined,
+    command: &str,
+    cancel: &CancellationToken,
+) -> Result<CommandOutcome, ShellError> {
     let spec = CommandSpec {
         shell: kode_base::command_shell::CommandShell::Bash,
         command: command.to_owned(),
@@ -74,7 +82,7 @@ async fn run(Confined { shell, sandbox }: &Confined, command: &str) -> Result<Co
         sandbox: Some(Arc::clone(sandbox)),
         call: None,
     };
-    shell.run(spec, |_| (), &CancellationToken::new()).await
+    shell.run(spec, |_| (), cancel).await
 }
 
 async fn refusal(shell: &Confined, command: &str) -> String {
@@ -117,6 +125,21 @@ async fn without_a_sandbox_that_is_known_to_stand_there_is_no_command() {
     let missing = shell(&root, &root.join("no-helper"));
     assert!(!refusal(&missing, ran).await.is_empty());
     assert!(!root.join("ran").as_path().exists());
+}
+
+#[tokio::test]
+async fn a_helper_whose_request_cannot_be_made_gets_none_and_the_reason_is_reported() {
+    let fixture = fixture(&format!("[ -z \"$control\" ] || {{ \"$@\"; report {ENFORCED}}}'; }}"));
+    let Confined { shell, sandbox } = fixture.shell;
+    let gone = shell.directory().join("gone");
+    let sandbox = Arc::into_inner(sandbox).unwrap().writing_in(vec![gone.clone()], &[]).unwrap();
+    let confined = Confined { shell, sandbox: Arc::new(sandbox) };
+    let reason = refusal(&confined, "touch ran").await;
+    assert!(reason.contains(&gone.to_string()), "{reason}");
+    let cancelled = CancellationToken::new();
+    cancelled.cancel();
+    assert_eq!(run_until(&confined, "touch ran", &cancelled).await.unwrap().exit, Exit::Cancelled);
+    assert!(!confined.shell.directory().join("ran").as_path().exists());
 }
 
 #[tokio::test]
