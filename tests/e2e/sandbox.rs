@@ -70,6 +70,32 @@ fn files_beside_hidden_ones_are_named_to_landlock_and_not_opened() {
 }
 
 #[test]
+fn landlock_hides_what_its_user_could_open_and_needs_no_rules_for_what_another_has_shut() {
+    for user in User::all() {
+        let fixture = Fixture::new(user);
+        let shut = fixture.path("ws/shut");
+        fs::write(&shut, SECRET).unwrap();
+        fs::set_permissions(&shut, fs::Permissions::from_mode(0o000)).unwrap();
+        let hide = ["--kind", LANDLOCK, "--hide", shut.to_str().unwrap()];
+        // Where something is hidden beside it, no command reads what it makes.
+        let check = |made: &str, expected: &str, what: &str| {
+            let output = fixture.run(&hide, &format!("echo made > {made} && cat {made}"));
+            assert_eq!(output.stdout, expected, "{user:?}, {what}: {output:?}");
+            let output = fixture.run(&hide, "chmod 644 shut; cat shut");
+            assert_eq!(output.stdout, "", "{user:?}, {what}: {output:?}");
+        };
+        match user {
+            User::Own => check("first", "", "a file of the user"),
+            User::Nobody => {
+                check("first", "made\n", "a file of another user");
+                fixture::give(&shut);
+                check("second", "", "a file of the user");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_a_command_says_and_how_it_ends_is_passed_on() {
     for kind in KINDS {
         let fixture = Fixture::new(User::Own);

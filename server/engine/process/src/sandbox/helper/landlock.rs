@@ -3,6 +3,7 @@
 //! Rule: what the kernel offers is used to the full; without what the weaker kind cannot do without it is refused.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -10,7 +11,9 @@ use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Access as AccessMode, AtFlags, CWD, Mode, OFlags, accessat, open};
+use rustix::io::Errno;
+use rustix::process::geteuid;
 
 /// The newest rules this knows.
 const NEWEST: ABI = ABI::V7;
@@ -77,6 +80,14 @@ impl FileRules<'_> {
 fn among_hidden() -> BitFlags<AccessFs> {
     let taken = AccessFs::ReadFile | AccessFs::Execute | AccessFs::RemoveFile | AccessFs::RemoveDir;
     AccessFs::from_all(NEWEST) & !taken
+}
+
+/// Whether neither this process nor what it starts can read or enter a path, as that of another user whose mode says so. The
+/// owner could change the mode. It must be asked once the process has no privileges left.
+pub(super) fn is_shut(path: &Path) -> bool {
+    let refuses = |access| accessat(CWD, path, access, AtFlags::EACCESS) == Err(Errno::ACCESS);
+    let is_of_another = fs::metadata(path).is_ok_and(|metadata| metadata.uid() != geteuid().as_raw());
+    is_of_another && refuses(AccessMode::READ_OK) && refuses(AccessMode::EXEC_OK)
 }
 
 /// Holds this process and all it will start to `files`, and says how completely the kernel does.
