@@ -8,6 +8,13 @@ mod linux;
 
 use crate::paths::AbsPath;
 
+/// Whether the kernel sees each change on the disk that a path lies on.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn is_reported(path: &std::path::Path) -> bool {
+    linux::is_reported(path).unwrap_or(false)
+}
+
 /// A probe over paths, there or not, and over the folders and links on the way to them. Dropping it ends it.
 #[derive(Debug)]
 pub struct ChangeProbe {

@@ -247,15 +247,7 @@ impl PathWalk<'_> {
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
         // A file of another disk may be mounted over a name.
-        let kind = rustix::fs::statfs(path)?.f_type;
-        // Of another width and sign on each processor; the numbers are of 32 bits.
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "the upper half is empty"
-        )]
-        let kind = kind as u32;
-        if !LOCAL_FILE_SYSTEMS.contains(&kind) {
+        if !is_reported(path)? {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let watch = inotify::add_watch(&self.instance.inotify, path, events.union(WatchFlags::DONT_FOLLOW))?;
@@ -269,6 +261,15 @@ impl PathWalk<'_> {
             self.instance.watches.entry(watch).or_default().push(listener);
         }
     }
+}
+
+/// Whether the kernel sees each change on the disk of a path.
+pub(super) fn is_reported(path: &Path) -> io::Result<bool> {
+    let kind = rustix::fs::statfs(path)?.f_type;
+    // Of another width and sign on each processor; the numbers are of 32 bits.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the upper half is empty")]
+    let kind = kind as u32;
+    Ok(LOCAL_FILE_SYSTEMS.contains(&kind))
 }
 
 /// The names of a path, and its `..`.

@@ -7,6 +7,7 @@ mod pack;
 mod restore;
 mod tree;
 mod walk;
+mod watch;
 
 #[cfg(test)]
 mod tests;
@@ -15,16 +16,17 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
 
 use crate::shell_change::{FileImage, NotKeptReason, ShellChange};
 use crate::workspace::shadow::pack::Pack;
 use crate::workspace::shadow::restore::{FileRestore, MODE_BITS};
 use crate::workspace::shadow::tree::{
-    Absence, EntryContent, FileTree, HiddenFiles, ScanResources, TreeEntry,
+    Absence, CLOCK_GRANULARITY, EntryContent, FileTree, HiddenFiles, ScanResources, TreeEntry,
 };
-use crate::workspace::shadow::walk::PathKind;
+use crate::workspace::shadow::walk::{PathKind, Stat};
+use crate::workspace::shadow::watch::TreeWatch;
 use kode_base::paths::AbsPath;
 use kode_journal::{BlobId, Blobs};
 use parking_lot::Mutex;
@@ -133,6 +135,8 @@ impl fmt::Display for CoverageGap {
 #[derive(Clone, Debug)]
 pub struct Scan {
     tree: Arc<FileTree>,
+    /// The clock before it.
+    started: (i64, i64),
 }
 
 impl Scan {
@@ -140,6 +144,11 @@ impl Scan {
     #[must_use]
     pub fn coverage(&self) -> Coverage {
         self.tree.coverage()
+    }
+
+    /// Whether the last change of a file's content, mode or name was before it.
+    fn is_younger_than(&self, stat: &Stat) -> bool {
+        stat.changed.0 + CLOCK_GRANULARITY < self.started.0
     }
 }
 
@@ -163,6 +172,8 @@ pub struct Shadow {
     blobs: Blobs,
     limits: ShadowLimits,
     tree: Mutex<Arc<FileTree>>,
+    /// Nothing where there can be none.
+    watch: OnceLock<Option<Arc<TreeWatch>>>,
 }
 
 impl Shadow {
@@ -173,7 +184,8 @@ impl Shadow {
         let mut outer: Vec<AbsPath> = roots.iter().filter(|root| !is_nested(root)).cloned().collect();
         outer.sort();
         outer.dedup();
-        Self { roots: outer, restorable: Vec::new(), blobs, limits, tree: Mutex::default() }
+        let (restorable, tree, watch) = Default::default();
+        Self { roots: outer, restorable, blobs, limits, tree, watch }
     }
 
     /// The same, which also restores files of these folders, where no command is followed.
@@ -187,12 +199,12 @@ impl Shadow {
         self.roots.iter().chain(&self.restorable).cloned().collect()
     }
 
-    /// Checks the workspace before a command, and keeps what has changed since the last look. Costs a walk and
-    /// the reading of what has changed.
+    /// Checks the workspace before a command, and keeps what has changed since the last look. Costs nothing where the kernel tells
+    /// that nothing has, and else a walk and the reading of what has changed.
     #[must_use]
     pub fn before(&self) -> Scan {
         let base = Arc::clone(&self.tree.lock());
-        Scan { tree: self.advance(FileTree::look(&base, self.means(), HiddenFiles::Forget)) }
+        self.look(&base, HiddenFiles::Forget)
     }
 
     /// Checks the workspace after a command and reports the differences. With several commands at a time the
@@ -208,7 +220,8 @@ impl Shadow {
     #[must_use]
     pub fn since(&self, scan: &Scan) -> (ShellChanges, Scan) {
         let before = &scan.tree;
-        let after = self.advance(FileTree::look(before, self.means(), HiddenFiles::Follow));
+        let later = self.look(before, HiddenFiles::Follow);
+        let after = &later.tree;
         let mut coverage = after.coverage();
         for gap in before.coverage().gaps {
             if !coverage.gaps.contains(&gap) {
@@ -216,7 +229,7 @@ impl Shadow {
             }
         }
         let mut keeper = BlobCollector { blobs: &self.blobs, ids: HashSet::new(), failure: None };
-        let mut changes: Vec<_> = differences(before, &after)
+        let mut changes: Vec<_> = differences(scan, after)
             .into_iter()
             .filter_map(|difference| {
                 let path = AbsPath::new(PathBuf::from(difference.path)).ok()?;
@@ -226,7 +239,7 @@ impl Shadow {
                     TreeSide::There(held) => keeper.image(held, &tree.pack),
                 };
                 let old = image(difference.before, before, &mut keeper);
-                let new = image(difference.after, &after, &mut keeper);
+                let new = image(difference.after, after, &mut keeper);
                 Some(ShellChange { path, before: old, after: new })
             })
             .collect();
@@ -238,7 +251,7 @@ impl Shadow {
             changes.iter_mut().for_each(|change| change.forget(&error));
             coverage.gaps.push(CoverageGap::Storage { error });
         }
-        (ShellChanges { changes, coverage }, Scan { tree: after })
+        (ShellChanges { changes, coverage }, later)
     }
 
     /// Makes `wanted` of a file, link or absence that is `expected` by now; does nothing when it is `wanted`
@@ -271,13 +284,19 @@ impl Shadow {
     }
 
     fn means(&self) -> ScanResources<'_> {
-        ScanResources { roots: &self.roots, blobs: &self.blobs, limits: &self.limits }
+        let watch = self.watch.get_or_init(|| TreeWatch::over(&self.roots)).as_ref();
+        ScanResources { roots: &self.roots, blobs: &self.blobs, limits: &self.limits, watch }
     }
 
-    fn advance(&self, tree: FileTree) -> Arc<FileTree> {
-        let tree = Arc::new(tree);
+    fn look(&self, base: &Arc<FileTree>, hidden: HiddenFiles) -> Scan {
+        let started = tree::clock(SystemTime::now());
+        let tree = if base.is_current(hidden) {
+            Arc::clone(base)
+        } else {
+            Arc::new(FileTree::look(base, self.means(), hidden))
+        };
         *self.tree.lock() = Arc::clone(&tree);
-        tree
+        Scan { tree, started }
     }
 }
 
@@ -307,8 +326,12 @@ enum TreeSide<'t> {
     There(&'t TreeEntry),
 }
 
-fn differences<'t>(before: &'t FileTree, after: &'t FileTree) -> Vec<Difference<'t>> {
+fn differences<'t>(scan: &'t Scan, after: &'t Arc<FileTree>) -> Vec<Difference<'t>> {
     let mut differences = Vec::new();
+    let before = &scan.tree;
+    if Arc::ptr_eq(before, after) {
+        return differences;
+    }
     let mut push = |path: &OsStr, before, after| {
         differences.push(Difference { path: path.to_owned(), before, after });
     };
@@ -328,7 +351,7 @@ fn differences<'t>(before: &'t FileTree, after: &'t FileTree) -> Vec<Difference<
         match absence(path) {
             Absence::Certain => push(path, TreeSide::Absent, TreeSide::There(new)),
             // Not covered before, and not touched by the command.
-            Absence::Unknown if before.is_older(&new.stat) => {}
+            Absence::Unknown if scan.is_younger_than(&new.stat) => {}
             Absence::Unknown => push(path, TreeSide::Uncertain, TreeSide::There(new)),
         }
     }

@@ -3,6 +3,8 @@
 //! Rule: the expected state is computed from the disk itself, never from the code under test.
 
 mod property;
+#[cfg(target_os = "linux")]
+mod watched;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -150,11 +152,11 @@ fn a_write_so_soon_that_no_stat_shows_it_is_reported() {
     let mut tree = FileTree::clone(&scan.tree);
     let now = walk::Stat::of(&fixture.path("a").symlink_metadata().unwrap());
     tree.files.get_mut(fixture.path("a").as_os_str()).unwrap().stat = now;
-    let reported = fixture.shadow.after(&Scan { tree: Arc::new(tree.clone()) });
+    let reported = fixture.shadow.after(&Scan { tree: Arc::new(tree.clone()), ..scan.clone() });
     assert_eq!(reported.changes.len(), 1);
     // Had the file been old enough when it was read, the stat would have been believed.
     tree.settle();
-    assert_eq!(fixture.shadow.after(&Scan { tree: Arc::new(tree) }).changes, []);
+    assert_eq!(fixture.shadow.after(&Scan { tree: Arc::new(tree), ..scan }).changes, []);
 }
 
 #[test]
@@ -184,6 +186,7 @@ fn a_walk_without_time_says_so_and_claims_nothing() {
     let mut fixture = Fixture::new();
     fixture.write("a", "1");
     let known = fixture.shadow.before();
+    fixture.write("a", "2");
     fixture.shadow.limits.walk_time = Duration::ZERO;
     let scan = fixture.shadow.before();
     assert_eq!(scan.coverage().gaps, [CoverageGap::OutOfTime]);

@@ -8,18 +8,23 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::shell_change::NotKeptReason;
 use crate::workspace::shadow::pack::Pack;
 use crate::workspace::shadow::walk::{self, IgnoreStamps, PathKind, RULE_FILES, Stat, WalkResult};
+use crate::workspace::shadow::watch::{TreeWatch, WatchedMoment};
 use crate::workspace::shadow::{Coverage, CoverageGap, ShadowLimits};
 use kode_base::paths::AbsPath;
 use kode_journal::{BlobId, Blobs};
 
 /// Seconds within which two writes may leave the same times on a file: FAT counts in steps of two, and the others
 /// are finer. A file that was written so shortly before it was read is read again.
-const CLOCK_GRANULARITY: i64 = 2;
+pub(super) const CLOCK_GRANULARITY: i64 = 2;
+
+/// The most files with other names that are asked for one by one: a write under another name is reported for that name alone.
+const MAX_LINKED: usize = 1_000;
 
 /// The files of the workspace at one moment.
 #[derive(Clone, Debug, Default)]
@@ -30,8 +35,19 @@ pub(super) struct FileTree {
     /// Whether everything was checked but what the gaps name by its path.
     is_complete: bool,
     gaps: Vec<CoverageGap>,
-    /// The clock before the first look.
-    started: (i64, i64),
+    /// What tells that it is still so; nothing where only another walk does.
+    current: Option<CurrentProof>,
+}
+
+/// What tells that a tree is still as it was.
+#[derive(Clone, Debug)]
+struct CurrentProof {
+    moment: WatchedMoment,
+    /// Whether files are in it that a look before a command forgets.
+    has_hidden: bool,
+    /// Paths without a watch that decide what is covered, with what they were: the roots, ignore files of folders above them and of
+    /// the user, files with other names.
+    stats: Vec<(PathBuf, Option<Stat>)>,
 }
 
 /// The known state of a file.
@@ -78,6 +94,7 @@ pub(super) struct ScanResources<'m> {
     pub(super) roots: &'m [AbsPath],
     pub(super) blobs: &'m Blobs,
     pub(super) limits: &'m ShadowLimits,
+    pub(super) watch: Option<&'m Arc<TreeWatch>>,
 }
 
 impl TreeEntry {
@@ -122,15 +139,20 @@ impl TreeEntry {
 impl FileTree {
     /// Checks the workspace, knowing what it was at an earlier moment.
     pub(super) fn look(base: &Self, means: ScanResources<'_>, hidden: HiddenFiles) -> Self {
-        let ScanResources { roots, limits, .. } = means;
-        let started = clock(SystemTime::now());
+        let ScanResources { roots, limits, watch, .. } = means;
         let walk_deadline = Instant::now() + limits.walk_time;
         let known = (!base.folders.is_empty()).then_some(base.files.len());
-        let mut found = walk::find(roots, limits.files, walk_deadline, known);
+        let proof = watch.and_then(|watch| CurrentProof::begin(watch.moment()?, roots));
+        let mut found = walk::find(roots, limits.files, walk_deadline, known, watch);
+        let linked = std::mem::take(&mut found.linked);
         let mut files = HashMap::with_capacity(found.files.len());
-        if hidden == HiddenFiles::Follow || !found.is_complete() {
-            files = follow(base, &mut found, roots, walk_deadline);
+        let (walked, was_complete) = (found.files.len(), found.is_complete());
+        if hidden == HiddenFiles::Follow || !was_complete {
+            files = follow(base, &mut found, means, walk_deadline);
         }
+        let has_hidden = was_complete && found.files.len() > walked;
+        let proof = proof.filter(|_| files.is_empty());
+        let proof = proof.and_then(|proof| proof.with(linked, &found, has_hidden));
         let mut unread = Vec::new();
         // Files known before come first, so that covered files stay covered.
         let is_known = |path: &OsString| base.files.contains_key(path);
@@ -151,10 +173,33 @@ impl FileTree {
         found.gaps.dedup();
         let is_complete = found.is_complete();
         let WalkResult { folders, gaps, .. } = found;
-        let mut tree = Self { files, pack: base.pack.clone(), folders, is_complete, gaps, started };
+        let mut tree = Self { files, pack: base.pack.clone(), folders, is_complete, gaps, current: proof };
         tree.read(unread, means);
         tree.compact(means);
+        if !tree.is_settled_as_far_as_it_goes() {
+            tree.current = None;
+        }
         tree
+    }
+
+    /// Whether a look would find the same.
+    pub(super) fn is_current(&self, hidden: HiddenFiles) -> bool {
+        let proof = self.current.as_ref();
+        proof.is_some_and(|proof| (hidden == HiddenFiles::Follow || !proof.has_hidden) && proof.holds())
+    }
+
+    /// Whether another look would learn no more of files that have not changed.
+    fn is_settled_as_far_as_it_goes(&self) -> bool {
+        let is_bounded = |gap: &CoverageGap| matches!(gap, CoverageGap::TooManyFiles { .. });
+        let may_be_read = |held: &TreeEntry| {
+            matches!(
+                held.content,
+                EntryContent::Unknown(
+                    NotKeptReason::OutOfTime | NotKeptReason::NotCovered | NotKeptReason::Failed { .. }
+                )
+            )
+        };
+        self.gaps.iter().all(is_bounded) && !self.files.values().any(may_be_read)
     }
 
     /// Makes all files look as if they had been written long before they were read.
@@ -168,11 +213,6 @@ impl FileTree {
         let is_kept = |held: &&TreeEntry| !matches!(held.content, EntryContent::Unknown(_));
         let kept = self.files.values().filter(is_kept).count();
         Coverage { files: self.files.len(), kept, gaps: self.gaps.clone() }
-    }
-
-    /// Whether the last change of a file's content, mode or name was before this tree.
-    pub(super) fn is_older(&self, stat: &Stat) -> bool {
-        stat.changed.0 + CLOCK_GRANULARITY < self.started.0
     }
 
     /// Tells for any path of `later` that is not in this tree whether there was no file.
@@ -264,6 +304,49 @@ impl FileTree {
         }
         self.pack = compacted;
     }
+}
+
+impl CurrentProof {
+    /// Before a walk through `roots`. Their folders are watched from then on.
+    fn begin(moment: WatchedMoment, roots: &[AbsPath]) -> Option<Self> {
+        let above = roots.iter().flat_map(|root| root.as_path().ancestors().skip(1));
+        let rules = above.flat_map(|folder| RULE_FILES.iter().map(|name| folder.join(name)));
+        let rules = rules.chain(ignore::gitignore::gitconfig_excludes_path());
+        let mut stats: Vec<_> = rules.map(|path| (path.clone(), stat_of(&path))).collect();
+        for root in roots {
+            stats.push((root.as_path().to_owned(), Some(stat_of(root.as_path())?.of_a_folder())));
+        }
+        Some(Self { moment, has_hidden: false, stats })
+    }
+
+    /// After the walk; `None` where its watches are not enough. `linked` are the found files with other names.
+    fn with(mut self, linked: Vec<OsString>, found: &WalkResult, has_hidden: bool) -> Option<Self> {
+        if linked.len() > MAX_LINKED || !self.moment.is_whole() {
+            return None;
+        }
+        let devices: HashSet<u64> = self.stats.iter().filter_map(|(_, stat)| Some(stat.as_ref()?.device)).collect();
+        if !found.files.values().all(|(_, stat)| devices.contains(&stat.device)) {
+            return None;
+        }
+        let linked = linked.into_iter().map(|path| {
+            let stat = found.files.get(&path).map(|(_, stat)| *stat);
+            (PathBuf::from(path), stat)
+        });
+        self.stats.extend(linked);
+        Some(Self { has_hidden, ..self })
+    }
+
+    fn holds(&self) -> bool {
+        let is_same = |(path, stat): &(PathBuf, Option<Stat>)| match (stat, stat_of(path)) {
+            (Some(before), Some(now)) if now.is_folder() => before.of_a_folder() == now.of_a_folder(),
+            (before, now) => before == &now,
+        };
+        self.stats.iter().all(is_same) && self.moment.is_now()
+    }
+}
+
+fn stat_of(path: &Path) -> Option<Stat> {
+    path.symlink_metadata().ok().map(|metadata| Stat::of(&metadata))
 }
 
 /// A file to be read.
@@ -368,12 +451,12 @@ pub(super) fn open(path: &Path) -> io::Result<(File, Stat)> {
     }
 }
 
-/// Checks the known files that the walk has not come by and adds those that exist. Returns those of which nothing
-/// can be learned, as they were.
+/// Checks the known files that the walk has not come by, after it has watched their folders, and adds those that exist. Returns
+/// those of which nothing can be learned, as they were.
 fn follow(
     base: &FileTree,
     found: &mut WalkResult,
-    roots: &[AbsPath],
+    means: ScanResources<'_>,
     deadline: Instant,
 ) -> HashMap<OsString, TreeEntry> {
     let mut unknown = HashMap::new();
@@ -387,7 +470,7 @@ fn follow(
             continue;
         }
         let file = Path::new(path);
-        let is_reached = file.parent().is_some_and(|folder| is_real_folder(folder, roots, &mut folders));
+        let is_reached = file.parent().is_some_and(|folder| is_real_folder(folder, means, &mut folders));
         if !is_reached {
             continue;
         }
@@ -410,14 +493,18 @@ fn follow(
 
 /// Whether a folder is reached from its root without following a link. One that cannot be checked counts as
 /// reached: the check of its content will tell.
-fn is_real_folder(folder: &Path, roots: &[AbsPath], known: &mut HashMap<PathBuf, bool>) -> bool {
-    if roots.iter().any(|root| root.as_path() == folder) {
+fn is_real_folder(folder: &Path, means: ScanResources<'_>, known: &mut HashMap<PathBuf, bool>) -> bool {
+    if means.roots.iter().any(|root| root.as_path() == folder) {
         return true;
     }
     if let Some(is_real) = known.get(folder) {
         return *is_real;
     }
-    let is_real = folder.parent().is_some_and(|parent| is_real_folder(parent, roots, known))
+    let is_below_real = folder.parent().is_some_and(|parent| is_real_folder(parent, means, known));
+    if let (true, Some(watch)) = (is_below_real, means.watch) {
+        watch.enter(folder);
+    }
+    let is_real = is_below_real
         && match folder.symlink_metadata() {
             Ok(metadata) => metadata.is_dir(),
             Err(error) => !is_missing(&error),

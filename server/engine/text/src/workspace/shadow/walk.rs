@@ -7,12 +7,14 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use parking_lot::Mutex;
 
 use crate::workspace::shadow::CoverageGap;
+use crate::workspace::shadow::watch::TreeWatch;
 use kode_base::paths::AbsPath;
 use kode_base::vcs::is_vcs_folder;
 
@@ -62,6 +64,8 @@ pub(super) struct WalkResult {
     pub(super) files: HashMap<OsString, (PathKind, Stat)>,
     /// The folders looked into, and the folders around the workspace's whose rules count as well.
     pub(super) folders: HashMap<OsString, IgnoreStamps>,
+    /// Files that have other names as well.
+    pub(super) linked: Vec<OsString>,
     /// Unchecked places.
     pub(super) gaps: Vec<CoverageGap>,
 }
@@ -103,6 +107,28 @@ impl Stat {
     }
 }
 
+#[cfg(unix)]
+const TYPE_BITS: u32 = 0o170_000;
+#[cfg(unix)]
+const FOLDER: u32 = 0o040_000;
+
+impl Stat {
+    #[cfg(unix)]
+    pub(super) fn is_folder(&self) -> bool {
+        self.mode & TYPE_BITS == FOLDER
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn is_folder(&self) -> bool {
+        false
+    }
+
+    /// The part of a folder's that says which one it is, and not what is in it.
+    pub(super) fn of_a_folder(&self) -> Self {
+        Self { modified: (0, 0), changed: (0, 0), size: 0, ..*self }
+    }
+}
+
 /// The content at a path; `None` for a folder.
 pub(super) fn kind(metadata: &Metadata) -> Option<PathKind> {
     let kind = metadata.file_type();
@@ -115,8 +141,14 @@ pub(super) fn kind(metadata: &Metadata) -> Option<PathKind> {
 }
 
 /// Checks everything beneath `roots`, at `limit` files at most and until `deadline`. `known` is the number of files at the last
-/// check, if there was one.
-pub(super) fn find(roots: &[AbsPath], limit: usize, deadline: Instant, known: Option<usize>) -> WalkResult {
+/// check, if there was one. Each folder is watched before it is read.
+pub(super) fn find(
+    roots: &[AbsPath],
+    limit: usize,
+    deadline: Instant,
+    known: Option<usize>,
+    watch: Option<&Arc<TreeWatch>>,
+) -> WalkResult {
     let found = Mutex::new(WalkResult::default());
     let Some((first, more)) = roots.split_first() else { return WalkResult::default() };
     let mut builder = WalkBuilder::new(first);
@@ -126,10 +158,20 @@ pub(super) fn find(roots: &[AbsPath], limit: usize, deadline: Instant, known: Op
     if known.is_some_and(|files| files <= ONE_THREAD) {
         builder.threads(1);
     }
+    if let Some(watch) = watch {
+        roots.iter().for_each(|root| watch.enter(root.as_path()));
+    }
+    let watch = watch.cloned();
     builder
         .hidden(false)
         .require_git(false)
-        .filter_entry(|entry| entry.depth() == 0 || !is_vcs_folder(entry.path()))
+        .filter_entry(move |entry| {
+            let is_walked = entry.depth() == 0 || !is_vcs_folder(entry.path());
+            if let (true, Some(watch)) = (is_walked && entry.file_type().is_some_and(|kind| kind.is_dir()), &watch) {
+                watch.enter(entry.path());
+            }
+            is_walked
+        })
         .build_parallel()
         .run(|| {
             let mut batch = Batch { own: WalkResult::default(), all: &found };
@@ -174,6 +216,9 @@ impl Batch<'_> {
         // A file that vanishes between the listing and its check is absent.
         let Ok(metadata) = entry.path().symlink_metadata() else { return };
         if let Some(kind) = kind(&metadata) {
+            if kind == PathKind::File && has_other_names(&metadata) {
+                self.own.linked.push(entry.path().into());
+            }
             self.own.files.insert(entry.path().into(), (kind, Stat::of(&metadata)));
         }
     }
@@ -194,6 +239,7 @@ impl Batch<'_> {
         let mut all = self.all.lock();
         all.files.extend(own.files.drain());
         all.folders.extend(own.folders.drain());
+        all.linked.append(&mut own.linked);
         for gap in own.gaps {
             if all.gaps.len() < MAX_UNREADABLE {
                 all.note(gap);
@@ -213,7 +259,17 @@ impl Drop for Batch<'_> {
     }
 }
 
-fn rules(folder: &Path) -> IgnoreStamps {
+#[cfg(unix)]
+fn has_other_names(metadata: &Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::nlink(metadata) > 1
+}
+
+#[cfg(not(unix))]
+fn has_other_names(_metadata: &Metadata) -> bool {
+    false
+}
+
+pub(super) fn rules(folder: &Path) -> IgnoreStamps {
     RULE_FILES.map(|name| folder.join(name).symlink_metadata().ok().map(|metadata| Stat::of(&metadata)))
 }
 
