@@ -314,7 +314,9 @@ impl CurrentProof {
         let rules = rules.chain(ignore::gitignore::gitconfig_excludes_path());
         let mut stats: Vec<_> = rules.map(|path| (path.clone(), stat_of(&path))).collect();
         for root in roots {
-            stats.push((root.as_path().to_owned(), Some(stat_of(root.as_path())?.of_a_folder())));
+            // Behind a link another folder may come to be.
+            let stat = stat_of(root.as_path()).filter(Stat::is_folder)?;
+            stats.push((root.as_path().to_owned(), Some(stat.of_a_folder())));
         }
         Some(Self { moment, has_hidden: false, stats })
     }

@@ -113,6 +113,19 @@ fn act_again(fixture: &Fixture) {
 }
 
 #[test]
+fn a_workspace_behind_a_link_is_walked() {
+    let mut fixture = fixture();
+    let link = fixture.folder.path().join("link");
+    symlink(&fixture.root, &link).unwrap();
+    let root = AbsPath::new(link).unwrap();
+    fixture.shadow = Shadow::new(vec![root], fixture.shadow.blobs.clone(), ShadowLimits::default());
+    let scan = fixture.shadow.before();
+    fixture.write("a", "2");
+    assert_eq!(fixture.shadow.after(&scan).changes.len(), 1);
+    assert!(walks(&mut fixture));
+}
+
+#[test]
 fn a_write_by_a_program_that_keeps_the_file_open_is_seen() {
     let fixture = fixture();
     let mut open = OpenOptions::new().append(true).open(fixture.path("a")).unwrap();

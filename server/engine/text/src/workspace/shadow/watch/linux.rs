@@ -127,6 +127,17 @@ impl WatchedFolders {
     }
 }
 
+impl Drop for WatchedFolders {
+    /// Ends the watches in a thread: the kernel takes 20 ms for 4,000, and a session that ends has no time for it.
+    fn drop(&mut self) {
+        let queue = self.inotify.get_mut().take();
+        let thread = std::thread::Builder::new().name("kode-unwatch".to_owned());
+        if let Err(error) = thread.spawn(move || drop(queue)) {
+            tracing::debug!(%error, "the end of a session waits for that of its watches");
+        }
+    }
+}
+
 impl WatchQueue {
     fn enter(&mut self, folder: &Path, room: usize) -> io::Result<()> {
         self.add(folder, CHANGES, room)?;
