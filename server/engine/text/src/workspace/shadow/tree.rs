@@ -326,7 +326,8 @@ impl CurrentProof {
         if linked.len() > MAX_LINKED || !self.moment.is_whole() {
             return None;
         }
-        let devices: HashSet<u64> = self.stats.iter().filter_map(|(_, stat)| Some(stat.as_ref()?.device)).collect();
+        let devices: HashSet<u64> =
+            self.stats.iter().filter_map(|(_, stat)| Some(stat.as_ref()?.device)).collect();
         if !found.files.values().all(|(_, stat)| devices.contains(&stat.device)) {
             return None;
         }

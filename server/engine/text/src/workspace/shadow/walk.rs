@@ -167,7 +167,9 @@ pub(super) fn find(
         .require_git(false)
         .filter_entry(move |entry| {
             let is_walked = entry.depth() == 0 || !is_vcs_folder(entry.path());
-            if let (true, Some(watch)) = (is_walked && entry.file_type().is_some_and(|kind| kind.is_dir()), &watch) {
+            if let (true, Some(watch)) =
+                (is_walked && entry.file_type().is_some_and(|kind| kind.is_dir()), &watch)
+            {
                 watch.enter(entry.path());
             }
             is_walked

@@ -41,7 +41,8 @@ fn where_nothing_has_changed_nothing_is_walked() {
     assert!(!walks(&mut fixture), "what is not covered costs nothing");
     assert_eq!(fixture.shadow.after(&scan), ShellChanges { changes: vec![], coverage: scan.coverage() });
     // A session in the same folders has the same watch.
-    let other = Shadow::new(vec![fixture.root.clone()], fixture.shadow.blobs.clone(), ShadowLimits::default());
+    let other =
+        Shadow::new(vec![fixture.root.clone()], fixture.shadow.blobs.clone(), ShadowLimits::default());
     let others = other.before();
     fixture.write("a", "2");
     assert_eq!((fixture.shadow.after(&scan).changes.len(), other.after(&others).changes.len()), (1, 1));
@@ -53,7 +54,9 @@ fn every_kind_of_change_is_seen_and_new_folders_are_watched() {
     let acts: [Act; 17] = [
         ("a write in place", |fixture| fixture.write("a", "2")),
         ("a write further down", |fixture| fixture.write("sub/deep/b", "2")),
-        ("a file cut short", |fixture| File::options().write(true).open(fixture.path("a")).unwrap().set_len(0).unwrap()),
+        ("a file cut short", |fixture| {
+            File::options().write(true).open(fixture.path("a")).unwrap().set_len(0).unwrap()
+        }),
         ("a mode", |fixture| {
             fs::set_permissions(fixture.path("a"), fs::Permissions::from_mode(0o600)).unwrap();
         }),
@@ -73,7 +76,9 @@ fn every_kind_of_change_is_seen_and_new_folders_are_watched() {
             fs::write(fixture.folder.path().join("other/file"), "1").unwrap();
             fs::rename(fixture.folder.path().join("other"), fixture.path("other")).unwrap();
         }),
-        ("a folder with another name", |fixture| fs::rename(fixture.path("sub"), fixture.path("bus")).unwrap()),
+        ("a folder with another name", |fixture| {
+            fs::rename(fixture.path("sub"), fixture.path("bus")).unwrap()
+        }),
         ("a link", |fixture| symlink("a", fixture.path("link")).unwrap()),
         ("a write under another name", |fixture| {
             fs::write(fixture.folder.path().join("second"), "2").unwrap();
@@ -93,8 +98,11 @@ fn every_kind_of_change_is_seen_and_new_folders_are_watched() {
         let scan = fixture.shadow.before();
         assert!(!walks(&mut fixture), "{what}");
         act(&fixture);
-        let is_rule = what.starts_with("no longer");
-        assert_eq!(fixture.shadow.after(&scan).changes.is_empty(), is_rule, "{what}");
+        if what.starts_with("no longer") {
+            assert!(walks(&mut fixture), "{what}");
+        } else {
+            assert_ne!(fixture.shadow.after(&scan).changes, [], "{what}");
+        }
         let scan = fixture.shadow.before();
         assert!(!walks(&mut fixture), "{what}: afterwards");
         act_again(&fixture);
@@ -110,6 +118,19 @@ fn act_again(fixture: &Fixture) {
             fs::write(path.join("later"), "1").unwrap();
         }
     }
+}
+
+#[test]
+fn a_covered_file_that_is_ignored_by_now_is_watched_in_a_folder_made_for_it() {
+    let fixture = fixture();
+    let scan = fixture.shadow.before();
+    fixture.write(".gitignore", "ignored\nsub\n");
+    fs::remove_dir_all(fixture.path("sub")).unwrap();
+    fixture.write("sub/deep/b", "2");
+    let (changes, scan) = fixture.shadow.since(&scan);
+    assert_eq!(changes.changes.len(), 2);
+    fixture.write("sub/deep/b", "3");
+    assert_eq!(fixture.shadow.after(&scan).changes.len(), 1);
 }
 
 #[test]

@@ -35,10 +35,8 @@ const QUEUE_BYTES: usize = 64 * 1024;
 
 /// Changes to the files of a folder, and to the names in it. A write through mapped memory is reported when its program closes the
 /// file.
-const CHANGES: WatchFlags = WatchFlags::MODIFY
-    .union(WatchFlags::ATTRIB)
-    .union(WatchFlags::CLOSE_WRITE)
-    .union(NAMES);
+const CHANGES: WatchFlags =
+    WatchFlags::MODIFY.union(WatchFlags::ATTRIB).union(WatchFlags::CLOSE_WRITE).union(NAMES);
 
 /// Changes to the names in a folder.
 const NAMES: WatchFlags = WatchFlags::CREATE
