@@ -186,7 +186,7 @@ fn a_walk_without_time_says_so_and_claims_nothing() {
     let mut fixture = Fixture::new();
     fixture.write("a", "1");
     let known = fixture.shadow.before();
-    fixture.write("a", "2");
+    fs::create_dir(fixture.path("made")).unwrap();
     fixture.shadow.limits.walk_time = Duration::ZERO;
     let scan = fixture.shadow.before();
     assert_eq!(scan.coverage().gaps, [CoverageGap::OutOfTime]);

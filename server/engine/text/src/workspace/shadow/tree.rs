@@ -45,6 +45,8 @@ struct CurrentProof {
     moment: WatchedMoment,
     /// Whether files are in it that a look before a command forgets.
     has_hidden: bool,
+    /// Files with other names.
+    linked: Vec<OsString>,
     /// Paths without a watch that decide what is covered, with what they were: the roots, ignore files of folders above them and of
     /// the user, files with other names.
     stats: Vec<(PathBuf, Option<Stat>)>,
@@ -143,7 +145,11 @@ impl FileTree {
         let walk_deadline = Instant::now() + limits.walk_time;
         let known = (!base.folders.is_empty()).then_some(base.files.len());
         let proof = watch.and_then(|watch| CurrentProof::begin(watch.moment()?, roots));
-        let mut found = walk::find(roots, limits.files, walk_deadline, known, watch);
+        let changed = proof.as_ref().and_then(|_| base.found_in_changed_folders());
+        let mut found = match changed {
+            Some(found) => found,
+            None => walk::find(roots, limits.files, walk_deadline, known, watch),
+        };
         let linked = std::mem::take(&mut found.linked);
         let mut files = HashMap::with_capacity(found.files.len());
         let (walked, was_complete) = (found.files.len(), found.is_complete());
@@ -186,6 +192,35 @@ impl FileTree {
     pub(super) fn is_current(&self, hidden: HiddenFiles) -> bool {
         let proof = self.current.as_ref();
         proof.is_some_and(|proof| (hidden == HiddenFiles::Follow || !proof.has_hidden) && proof.holds())
+    }
+
+    /// The findings of a walk, of which only folders with changed files are read; `None` where more may have changed.
+    fn found_in_changed_folders(&self) -> Option<WalkResult> {
+        let proof = self.current.as_ref()?;
+        // A file of those that are hidden cannot be told from a removed one.
+        if proof.has_hidden || !proof.are_stats_same() {
+            return None;
+        }
+        let changed = proof.moment.changed_folders()?;
+        let is_changed = |path: &OsStr| Path::new(path).parent().is_some_and(|folder| changed.contains(folder));
+        let mut found = WalkResult { folders: self.folders.clone(), gaps: self.gaps.clone(), ..WalkResult::default() };
+        found.files.reserve(self.files.len());
+        for (path, held) in &self.files {
+            if !is_changed(path) {
+                found.files.insert(path.clone(), (held.kind(), held.stat));
+            } else if !self.folders.contains_key(Path::new(path).parent()?.as_os_str()) {
+                return None;
+            }
+        }
+        found.linked.extend(proof.linked.iter().filter(|path| !is_changed(path)).cloned());
+        // Others are ignored by now.
+        for folder in changed.iter().filter(|folder| self.folders.contains_key(folder.as_os_str())) {
+            for (path, kind, stat, is_linked) in walk::find_in(folder, &self.folders)? {
+                found.linked.extend(is_linked.then(|| path.clone()));
+                found.files.insert(path, (kind, stat));
+            }
+        }
+        Some(found)
     }
 
     /// Whether another look would learn no more of files that have not changed.
@@ -318,7 +353,7 @@ impl CurrentProof {
             let stat = stat_of(root.as_path()).filter(Stat::is_folder)?;
             stats.push((root.as_path().to_owned(), Some(stat.of_a_folder())));
         }
-        Some(Self { moment, has_hidden: false, stats })
+        Some(Self { moment, has_hidden: false, linked: Vec::new(), stats })
     }
 
     /// After the walk; `None` where its watches are not enough. `linked` are the found files with other names.
@@ -331,20 +366,24 @@ impl CurrentProof {
         if !found.files.values().all(|(_, stat)| devices.contains(&stat.device)) {
             return None;
         }
-        let linked = linked.into_iter().map(|path| {
-            let stat = found.files.get(&path).map(|(_, stat)| *stat);
+        let stats = linked.iter().map(|path| {
+            let stat = found.files.get(path).map(|(_, stat)| *stat);
             (PathBuf::from(path), stat)
         });
-        self.stats.extend(linked);
-        Some(Self { has_hidden, ..self })
+        self.stats.extend(stats);
+        Some(Self { has_hidden, linked, ..self })
     }
 
     fn holds(&self) -> bool {
+        self.are_stats_same() && self.moment.is_now()
+    }
+
+    fn are_stats_same(&self) -> bool {
         let is_same = |(path, stat): &(PathBuf, Option<Stat>)| match (stat, stat_of(path)) {
             (Some(before), Some(now)) if now.is_folder() => before.of_a_folder() == now.of_a_folder(),
             (before, now) => before == &now,
         };
-        self.stats.iter().all(is_same) && self.moment.is_now()
+        self.stats.iter().all(is_same)
     }
 }
 

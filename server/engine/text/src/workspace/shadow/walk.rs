@@ -203,6 +203,30 @@ pub(super) fn find(
     found
 }
 
+/// Checks the files of one folder, as [`find`] would find them there; `None` when there is another folder than those `known`.
+pub(super) fn find_in(
+    folder: &Path,
+    known: &HashMap<OsString, IgnoreStamps>,
+) -> Option<Vec<(OsString, PathKind, Stat, bool)>> {
+    let mut builder = WalkBuilder::new(folder);
+    builder.max_depth(Some(1)).hidden(false).require_git(false);
+    builder.filter_entry(|entry| entry.depth() == 0 || !is_vcs_folder(entry.path()));
+    let mut found = Vec::new();
+    for entry in builder.build() {
+        let entry = entry.ok()?;
+        if entry.file_type().is_some_and(|kind| kind.is_dir()) {
+            known.get(entry.path().as_os_str())?;
+            continue;
+        }
+        // A file that vanishes between the listing and its check is absent.
+        let Ok(metadata) = entry.path().symlink_metadata() else { continue };
+        let kind = kind(&metadata)?;
+        let is_linked = kind == PathKind::File && has_other_names(&metadata);
+        found.push((entry.path().into(), kind, Stat::of(&metadata), is_linked));
+    }
+    Some(found)
+}
+
 /// The findings of one thread that are not handed over yet.
 struct Batch<'f> {
     own: WalkResult,

@@ -7,7 +7,8 @@
 #[cfg(target_os = "linux")]
 mod linux;
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kode_base::paths::AbsPath;
@@ -76,6 +77,18 @@ impl WatchedMoment {
     /// Whether nothing has changed since.
     pub(super) fn is_now(&self) -> bool {
         self.watch.generation() == Some(self.generation)
+    }
+
+    /// The folders with files that have changed since; `None` where another walk is needed to know what has.
+    pub(super) fn changed_folders(&self) -> Option<BTreeSet<PathBuf>> {
+        #[cfg(target_os = "linux")]
+        {
+            self.watch.folders.changed_since(self.generation)
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            match self.watch.never {}
+        }
     }
 
     /// Whether everything entered since is watched.

@@ -121,6 +121,42 @@ fn act_again(fixture: &Fixture) {
 }
 
 #[test]
+fn where_files_of_a_folder_have_changed_that_folder_alone_is_read() {
+    let mut fixture = fixture();
+    fixture.write(".gitignore", "ignored\n*.log\n");
+    let scan = fixture.shadow.before();
+    fixture.write("sub/deep/b", "2");
+    fixture.write("sub/deep/new", "1");
+    fixture.write("sub/deep/x.log", "1");
+    symlink("b", fixture.path("sub/deep/link")).unwrap();
+    fixture.shadow.limits.walk_time = Duration::ZERO;
+    let (changes, scan) = fixture.shadow.since(&scan);
+    let names: Vec<_> = changes.changes.iter().map(|change| change.path.file_name()).collect();
+    assert_eq!((names.join(" "), changes.coverage.gaps), ("b link new".to_owned(), vec![]));
+    fixture.write("a", "2");
+    let (changes, scan) = fixture.shadow.since(&scan);
+    assert_eq!((changes.changes.len(), changes.coverage.gaps), (1, vec![]));
+    // A removed file is searched for, which takes time.
+    fixture.shadow.limits.walk_time = MAX_WALK_TIME;
+    fs::remove_file(fixture.path("a")).unwrap();
+    let changes = fixture.shadow.after(&scan).changes;
+    assert_eq!((changes.len(), &changes[0].after), (1, &FileImage::Absent));
+}
+
+#[test]
+fn a_folder_that_is_ignored_by_now_is_no_longer_compared() {
+    let fixture = fixture();
+    drop(fixture.shadow.before());
+    fixture.write(".gitignore", "ignored\nsub\n");
+    let scan = fixture.shadow.before();
+    assert_eq!(scan.coverage().files, 2);
+    fixture.write("sub/deep/b", "2");
+    fixture.write("a", "2");
+    assert_eq!(fixture.shadow.after(&scan).changes.len(), 1);
+    assert_eq!(fixture.shadow.before().coverage().files, 2);
+}
+
+#[test]
 fn a_covered_file_that_is_ignored_by_now_is_watched_in_a_folder_made_for_it() {
     let fixture = fixture();
     let scan = fixture.shadow.before();

@@ -2,11 +2,13 @@
 //!
 //! Rule: a user has few instances and watches, so that sessions in the same folders share one, and there is a bound on both.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ffi::OsStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Weak};
 
 use parking_lot::Mutex;
@@ -15,6 +17,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
 use super::TreeWatch;
+use crate::workspace::shadow::walk::RULE_FILES;
 use kode_base::change_probe::is_reported;
 use kode_base::paths::AbsPath;
 
@@ -29,6 +32,10 @@ const QUOTA: &str = "/proc/sys/fs/inotify/max_user_watches";
 
 /// Which part of them one workspace takes.
 const SHARE: usize = 4;
+
+/// The most changes that are known by their folders, and the most folders of one: beyond them a walk costs no more.
+const MAX_KNOWN_CHANGES: usize = 64;
+const MAX_CHANGED_FOLDERS: usize = 64;
 
 /// Bytes that are read from the queue at once.
 const QUEUE_BYTES: usize = 64 * 1024;
@@ -63,8 +70,27 @@ pub(super) struct WatchedFolders {
 #[derive(Debug)]
 struct WatchQueue {
     queue: OwnedFd,
-    watches: HashSet<i32>,
+    watches: HashMap<i32, WatchTarget>,
     generation: u64,
+    /// The newest changes, the last one of which made the generation.
+    changes: VecDeque<FolderChanges>,
+}
+
+#[derive(Debug)]
+enum WatchTarget {
+    /// A folder whose files are covered.
+    Covered(PathBuf),
+    /// A folder in which ignore files can be.
+    Rules,
+}
+
+/// A change between two generations.
+#[derive(Debug)]
+enum FolderChanges {
+    /// Of files in these folders.
+    Files(BTreeSet<PathBuf>),
+    /// Of anything.
+    Unknown,
 }
 
 /// The watch over these roots that this program has, or a new one.
@@ -95,7 +121,8 @@ impl WatchedFolders {
         let mounts = std::fs::File::open("/proc/self/mountinfo")?.into();
         let quota = std::fs::read_to_string(QUOTA)?;
         let quota: usize = quota.trim().parse().map_err(io::Error::other)?;
-        let queue = WatchQueue { queue, watches: HashSet::new(), generation: 0 };
+        let (watches, generation, changes) = Default::default();
+        let queue = WatchQueue { queue, watches, generation, changes };
         Ok(Self { inotify: Mutex::new(Some(queue)), mounts, room: MAX_FOLDERS.min(quota / SHARE) })
     }
 
@@ -111,9 +138,27 @@ impl WatchedFolders {
     pub(super) fn generation(&self) -> Option<u64> {
         let mut inotify = self.inotify.lock();
         let queue = inotify.as_mut()?;
-        let has_changed = queue.take_events();
-        queue.generation += u64::from(has_changed || self.have_mounts_changed());
+        queue.refresh(self.have_mounts_changed());
         Some(queue.generation)
+    }
+
+    /// The folders with files that have changed since a generation; `None` where more may have.
+    pub(super) fn changed_since(&self, generation: u64) -> Option<BTreeSet<PathBuf>> {
+        let mut inotify = self.inotify.lock();
+        let queue = inotify.as_mut()?;
+        queue.refresh(self.have_mounts_changed());
+        let count = usize::try_from(queue.generation.checked_sub(generation)?).ok()?;
+        if count > queue.changes.len() {
+            return None;
+        }
+        let mut folders = BTreeSet::new();
+        for change in queue.changes.iter().rev().take(count) {
+            match change {
+                FolderChanges::Files(changed) => folders.extend(changed.iter().cloned()),
+                FolderChanges::Unknown => return None,
+            }
+        }
+        Some(folders)
     }
 
     fn have_mounts_changed(&self) -> bool {
@@ -138,20 +183,20 @@ impl Drop for WatchedFolders {
 
 impl WatchQueue {
     fn enter(&mut self, folder: &Path, room: usize) -> io::Result<()> {
-        self.add(folder, CHANGES, room)?;
+        self.add(folder, CHANGES, WatchTarget::Covered(folder.to_owned()), room)?;
         // Commands of git write beside the ignore file all the time: its own folder is watched, or the place where that can be made.
         let git = folder.join(".git");
-        if !self.add(&git.join("info"), CHANGES, room)? {
-            self.add(&git, NAMES, room)?;
+        if !self.add(&git.join("info"), CHANGES, WatchTarget::Rules, room)? {
+            self.add(&git, NAMES, WatchTarget::Rules, room)?;
         }
         Ok(())
     }
 
     /// Watches a folder; `false` when it is not there.
-    fn add(&mut self, folder: &Path, events: WatchFlags, room: usize) -> io::Result<bool> {
+    fn add(&mut self, folder: &Path, events: WatchFlags, target: WatchTarget, room: usize) -> io::Result<bool> {
         match inotify::add_watch(&self.queue, folder, events) {
             Ok(watch) => {
-                self.watches.insert(watch);
+                self.watches.insert(watch, target);
                 if self.watches.len() > room { Err(io::ErrorKind::QuotaExceeded.into()) } else { Ok(true) }
             }
             // The folder above is watched, and was told of its end.
@@ -160,23 +205,54 @@ impl WatchQueue {
         }
     }
 
-    /// Reads the queue to its end; whether there was anything in it.
-    fn take_events(&mut self) -> bool {
+    /// Reads the queue to its end. What is in it makes a generation.
+    fn refresh(&mut self, have_mounts_changed: bool) {
+        let change = match (self.take_events(), have_mounts_changed) {
+            (None, false) => return,
+            (Some(FolderChanges::Files(folders)), false) if folders.len() <= MAX_CHANGED_FOLDERS => {
+                FolderChanges::Files(folders)
+            }
+            (_, _) => FolderChanges::Unknown,
+        };
+        self.generation += 1;
+        self.changes.push_back(change);
+        if self.changes.len() > MAX_KNOWN_CHANGES {
+            self.changes.pop_front();
+        }
+    }
+
+    fn take_events(&mut self) -> Option<FolderChanges> {
         let mut buffer = vec![MaybeUninit::uninit(); QUEUE_BYTES];
         let mut reader = inotify::Reader::new(&self.queue, &mut buffer);
-        let mut has_changed = false;
+        let mut folders = BTreeSet::new();
+        let (mut is_empty, mut is_unknown) = (true, false);
         loop {
-            match reader.next() {
-                Ok(event) => {
-                    has_changed = true;
-                    if event.events().contains(ReadFlags::IGNORED) {
-                        self.watches.remove(&event.wd());
+            let event = match reader.next() {
+                Ok(event) => event,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => break,
+                Err(_) => return Some(FolderChanges::Unknown),
+            };
+            is_empty = false;
+            let is_of_a_file = !event.events().intersects(ReadFlags::ISDIR | ReadFlags::IGNORED);
+            let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
+            let is_rule = name.is_none_or(|name| RULE_FILES.iter().any(|rule| name == OsStr::new(rule)));
+            match self.watches.get(&event.wd()) {
+                Some(WatchTarget::Covered(folder)) if is_of_a_file && !is_rule => {
+                    if !folders.contains(folder) {
+                        folders.insert(folder.clone());
                     }
                 }
-                Err(Errno::AGAIN) => return has_changed,
-                Err(Errno::INTR) => {}
-                Err(_) => return true,
+                Some(_) | None => is_unknown = true,
             }
+            if event.events().contains(ReadFlags::IGNORED) {
+                self.watches.remove(&event.wd());
+            }
+        }
+        match (is_empty, is_unknown) {
+            (true, _) => None,
+            (false, true) => Some(FolderChanges::Unknown),
+            (false, false) => Some(FolderChanges::Files(folders)),
         }
     }
 }
