@@ -77,7 +77,7 @@ fn landlock_hides_what_its_user_could_open_and_needs_no_rules_for_what_another_h
         fs::write(&shut, SECRET).unwrap();
         fs::set_permissions(&shut, fs::Permissions::from_mode(0o000)).unwrap();
         let hide = ["--kind", LANDLOCK, "--hide", shut.to_str().unwrap()];
-        // Where something is hidden beside it, no command reads what it makes.
+        // Beside a hidden file no command reads the files that it makes.
         let check = |made: &str, expected: &str, what: &str| {
             let output = fixture.run(&hide, &format!("echo made > {made} && cat {made}"));
             assert_eq!(output.stdout, expected, "{user:?}, {what}: {output:?}");

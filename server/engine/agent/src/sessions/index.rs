@@ -2,8 +2,8 @@
 //!
 //! Rule: an entry is valid while length and time of its journal are the same. Where a journal has only
 //! grown, reading continues at its end; any other change makes it read again. Unreadable index files are rebuilt. The
-//! file for all sessions has two lines of JSON for each: what a list sorts by, and the entry, which is parsed only for the
-//! page that is asked for.
+//! file for all sessions has two lines of JSON for each: the sort keys of a list, and the entry, which a list parses only
+//! for the page that it shows.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

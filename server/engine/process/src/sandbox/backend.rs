@@ -74,10 +74,10 @@ struct RemoteCommands {
 
 /// A command in the sandbox that has been prepared. Dropping it ends the command.
 #[derive(Debug)]
-pub struct SandboxRun(RunState);
+pub struct SandboxRun(RequestProgress);
 
 #[derive(Debug)]
-enum RunState {
+enum RequestProgress {
     /// The helper is started, and waits for its request.
     Requested(JoinHandle<io::Result<GuardedRun>>),
     Ready(GuardedRun),
@@ -375,8 +375,8 @@ impl Sandbox {
     }
 
     /// Prepares a command to run as it would have run without, with `variables` and those of its own that commands in a
-    /// sandbox keep. Its streams are not carried over. `is_attended` says whether the user waits for its end. What the helper
-    /// needs is worked out while it starts; that it could not be is an error of [`SandboxRun::conclude`].
+    /// sandbox keep. Its streams are not carried over. `is_attended` says whether the user waits for its end. The
+    /// request is made while the helper starts; that it could not be made is an error of [`SandboxRun::conclude`].
     ///
     /// # Errors
     /// When there is no pipe to the helper.
@@ -401,7 +401,7 @@ impl Sandbox {
             let control = ControlFolder(request.control.as_path().to_path_buf());
             request.launcher = launcher;
             match request.send(&mut writer) {
-                // The helper has ended, and its report, or that there is none, says why.
+                // The helper has ended. Its report says why, or a missing report does.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
                 sent => sent?,
             }
@@ -412,7 +412,7 @@ impl Sandbox {
             let wanted = |(name, _): &(OsString, OsString)| name.to_str().is_some_and(is_for_launcher);
             command.envs(std::env::vars_os().filter(wanted));
         }
-        let pending = SandboxRun(RunState::Requested(requested));
+        let pending = SandboxRun(RequestProgress::Requested(requested));
         Ok(PreparedCommand { command, input: reader.into(), pending })
     }
 
@@ -491,7 +491,7 @@ impl Sandbox {
         input: PipeReader,
     ) -> PreparedCommand {
         let control = ControlFolder(control.into());
-        let pending = SandboxRun(RunState::Ready(GuardedRun { control, watched, _alive: None }));
+        let pending = SandboxRun(RequestProgress::Ready(GuardedRun { control, watched, _alive: None }));
         PreparedCommand { command: self.helper_for(command), input: input.into(), pending }
     }
 
@@ -529,8 +529,8 @@ impl SandboxRun {
         output: &CapturedOutput,
     ) -> Result<(Exit, GuardReport), StartFailure> {
         let run = match self.0 {
-            RunState::Ready(run) => Ok(run),
-            RunState::Requested(requested) => {
+            RequestProgress::Ready(run) => Ok(run),
+            RequestProgress::Requested(requested) => {
                 requested.await.unwrap_or_else(|error| Err(io::Error::other(error)))
             }
         };

@@ -199,8 +199,8 @@ impl Shadow {
         self.roots.iter().chain(&self.restorable).cloned().collect()
     }
 
-    /// Checks the workspace before a command, and keeps what has changed since the last look. Costs nothing where the kernel tells
-    /// that nothing has, and else a walk and the reading of what has changed.
+    /// Checks the workspace before a command, and keeps what has changed since the last look. Where the kernel reports no
+    /// change it costs nothing, else the reading of changed folders and files, or a walk.
     #[must_use]
     pub fn before(&self) -> Scan {
         let base = Arc::clone(&self.tree.lock());

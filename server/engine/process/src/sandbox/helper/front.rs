@@ -47,12 +47,12 @@ const STDERR: &str = "/proc/self/fd/2";
 #[cfg(not(target_os = "linux"))]
 const STDERR: &str = "/dev/fd/2";
 
-/// What the front process is besides.
+/// The program that the front process belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrontHost {
-    /// Nothing: it was started for one command, with the command's environment.
+    /// The helper, started for one command, with the environment of the command.
     Helper,
-    /// A program with an environment, and perhaps threads, of its own.
+    /// Another program, with an environment of its own and perhaps threads.
     Program,
 }
 

@@ -82,8 +82,8 @@ fn among_hidden() -> BitFlags<AccessFs> {
     AccessFs::from_all(NEWEST) & !taken
 }
 
-/// Whether neither this process nor what it starts can read or enter a path, as that of another user whose mode says so. The
-/// owner could change the mode. It must be asked once the process has no privileges left.
+/// Whether the mode of another user's path keeps this process and its children from reading or entering it. The owner of a path
+/// could change its mode. The process must have given its privileges up before.
 pub(super) fn is_shut(path: &Path) -> bool {
     let refuses = |access| accessat(CWD, path, access, AtFlags::EACCESS) == Err(Errno::ACCESS);
     let is_of_another = fs::metadata(path).is_ok_and(|metadata| metadata.uid() != geteuid().as_raw());

@@ -35,11 +35,11 @@ pub(super) struct FileTree {
     /// Whether everything was checked but what the gaps name by its path.
     is_complete: bool,
     gaps: Vec<CoverageGap>,
-    /// What tells that it is still so; nothing where only another walk does.
+    /// The proof that the tree is current; `None` where only another walk shows it.
     current: Option<CurrentProof>,
 }
 
-/// What tells that a tree is still as it was.
+/// The proof that a tree is current.
 #[derive(Clone, Debug)]
 struct CurrentProof {
     moment: WatchedMoment,
@@ -47,7 +47,7 @@ struct CurrentProof {
     has_hidden: bool,
     /// Files with other names.
     linked: Vec<OsString>,
-    /// Paths without a watch that decide what is covered, with what they were: the roots, ignore files of folders above them and of
+    /// Paths without a watch that decide which files are covered, with their stamps: the roots, ignore files of folders above them and of
     /// the user, files with other names.
     stats: Vec<(PathBuf, Option<Stat>)>,
 }
@@ -197,13 +197,15 @@ impl FileTree {
     /// The findings of a walk, of which only folders with changed files are read; `None` where more may have changed.
     fn found_in_changed_folders(&self) -> Option<WalkResult> {
         let proof = self.current.as_ref()?;
-        // A file of those that are hidden cannot be told from a removed one.
+        // A hidden file and a removed one look the same here.
         if proof.has_hidden || !proof.are_stats_same() {
             return None;
         }
         let changed = proof.moment.changed_folders()?;
-        let is_changed = |path: &OsStr| Path::new(path).parent().is_some_and(|folder| changed.contains(folder));
-        let mut found = WalkResult { folders: self.folders.clone(), gaps: self.gaps.clone(), ..WalkResult::default() };
+        let is_changed =
+            |path: &OsStr| Path::new(path).parent().is_some_and(|folder| changed.contains(folder));
+        let mut found =
+            WalkResult { folders: self.folders.clone(), gaps: self.gaps.clone(), ..WalkResult::default() };
         found.files.reserve(self.files.len());
         for (path, held) in &self.files {
             if !is_changed(path) {
@@ -349,7 +351,7 @@ impl CurrentProof {
         let rules = rules.chain(ignore::gitignore::gitconfig_excludes_path());
         let mut stats: Vec<_> = rules.map(|path| (path.clone(), stat_of(&path))).collect();
         for root in roots {
-            // Behind a link another folder may come to be.
+            // A link may lead to another folder later.
             let stat = stat_of(root.as_path()).filter(Stat::is_folder)?;
             stats.push((root.as_path().to_owned(), Some(stat.of_a_folder())));
         }

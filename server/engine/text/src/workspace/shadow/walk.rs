@@ -123,7 +123,7 @@ impl Stat {
         false
     }
 
-    /// The part of a folder's that says which one it is, and not what is in it.
+    /// The identity of a folder, without its content.
     pub(super) fn of_a_folder(&self) -> Self {
         Self { modified: (0, 0), changed: (0, 0), size: 0, ..*self }
     }

@@ -43,8 +43,8 @@ impl TreeWatch {
         }
     }
 
-    /// Watches a folder without its subfolders, and the ignore file of its repository. What the kernel does not watch ends all of
-    /// it.
+    /// Watches a folder without its subfolders, and the ignore file of its repository. A folder that the kernel does not
+    /// watch ends the whole watch.
     pub(super) fn enter(&self, folder: &Path) {
         #[cfg(target_os = "linux")]
         self.folders.enter(folder);

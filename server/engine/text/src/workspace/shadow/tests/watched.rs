@@ -22,7 +22,7 @@ fn fixture() -> Fixture {
     fixture
 }
 
-/// Whether a look at the fixture walks.
+/// Whether a check of the fixture walks.
 fn walks(fixture: &mut Fixture) -> bool {
     fixture.shadow.limits.walk_time = Duration::ZERO;
     let gaps = fixture.shadow.before().coverage().gaps;

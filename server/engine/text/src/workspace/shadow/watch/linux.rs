@@ -33,7 +33,7 @@ const QUOTA: &str = "/proc/sys/fs/inotify/max_user_watches";
 /// Which part of them one workspace takes.
 const SHARE: usize = 4;
 
-/// The most changes that are known by their folders, and the most folders of one: beyond them a walk costs no more.
+/// The most generations whose changed folders are kept, and the most folders of one: beyond them a walk costs no more.
 const MAX_KNOWN_CHANGES: usize = 64;
 const MAX_CHANGED_FOLDERS: usize = 64;
 
@@ -193,19 +193,25 @@ impl WatchQueue {
     }
 
     /// Watches a folder; `false` when it is not there.
-    fn add(&mut self, folder: &Path, events: WatchFlags, target: WatchTarget, room: usize) -> io::Result<bool> {
+    fn add(
+        &mut self,
+        folder: &Path,
+        events: WatchFlags,
+        target: WatchTarget,
+        room: usize,
+    ) -> io::Result<bool> {
         match inotify::add_watch(&self.queue, folder, events) {
             Ok(watch) => {
                 self.watches.insert(watch, target);
                 if self.watches.len() > room { Err(io::ErrorKind::QuotaExceeded.into()) } else { Ok(true) }
             }
-            // The folder above is watched, and was told of its end.
+            // The folder above is watched, and reports its end.
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Reads the queue to its end. What is in it makes a generation.
+    /// Reads the queue to its end. Events in it make a generation.
     fn refresh(&mut self, have_mounts_changed: bool) {
         let change = match (self.take_events(), have_mounts_changed) {
             (None, false) => return,
