@@ -9,6 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 
 use parking_lot::Mutex;
@@ -24,13 +25,13 @@ use kode_base::paths::AbsPath;
 /// The most workspaces that are watched at once: a user has 128 instances, and other programs want some.
 const MAX_INSTANCES: usize = 16;
 
-/// The most folders of one workspace.
+/// The most folders of all workspaces.
 const MAX_FOLDERS: usize = 20_000;
 
 /// How many watches the user may have.
 const QUOTA: &str = "/proc/sys/fs/inotify/max_user_watches";
 
-/// Which part of them one workspace takes.
+/// Which part of them all workspaces take: editors want some as well.
 const SHARE: usize = 4;
 
 /// The most generations whose changed folders are kept, and the most folders of one: beyond them a walk costs no more.
@@ -57,6 +58,9 @@ const NAMES: WatchFlags = WatchFlags::CREATE
 type KnownWatches = Vec<(Vec<AbsPath>, Weak<TreeWatch>)>;
 
 static SHARED: LazyLock<Mutex<KnownWatches>> = LazyLock::new(Mutex::default);
+
+/// How many folders all of them watch.
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Debug)]
 pub(super) struct WatchedFolders {
@@ -181,6 +185,12 @@ impl Drop for WatchedFolders {
     }
 }
 
+impl Drop for WatchQueue {
+    fn drop(&mut self) {
+        TAKEN.fetch_sub(self.watches.len(), Ordering::Relaxed);
+    }
+}
+
 impl WatchQueue {
     fn enter(&mut self, folder: &Path, room: usize) -> io::Result<()> {
         self.add(folder, CHANGES, WatchTarget::Covered(folder.to_owned()), room)?;
@@ -202,8 +212,9 @@ impl WatchQueue {
     ) -> io::Result<bool> {
         match inotify::add_watch(&self.queue, folder, events) {
             Ok(watch) => {
-                self.watches.insert(watch, target);
-                if self.watches.len() > room { Err(io::ErrorKind::QuotaExceeded.into()) } else { Ok(true) }
+                let is_new = self.watches.insert(watch, target).is_none();
+                let taken = TAKEN.fetch_add(is_new.into(), Ordering::Relaxed);
+                if is_new && taken >= room { Err(io::ErrorKind::QuotaExceeded.into()) } else { Ok(true) }
             }
             // The folder above is watched, and reports its end.
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
@@ -251,8 +262,8 @@ impl WatchQueue {
                 }
                 Some(_) | None => is_unknown = true,
             }
-            if event.events().contains(ReadFlags::IGNORED) {
-                self.watches.remove(&event.wd());
+            if event.events().contains(ReadFlags::IGNORED) && self.watches.remove(&event.wd()).is_some() {
+                TAKEN.fetch_sub(1, Ordering::Relaxed);
             }
         }
         match (is_empty, is_unknown) {
