@@ -63,7 +63,7 @@ pub(super) fn run(
     host: FrontHost,
 ) -> (HelperReport, ExitCode) {
     let run = || {
-        let front = HelperFront::new(request, host)?;
+        let front = HelperFront::new(request)?;
         if let Some(launcher) = &request.launcher {
             #[cfg(target_os = "linux")]
             {
@@ -73,7 +73,7 @@ pub(super) fn run(
             #[cfg(not(target_os = "linux"))]
             return Err(io::Error::other(format!("commands do not run {launcher} on this system")));
         }
-        let system = OwnSystem::new(&front, request)?;
+        let system = OwnSystem::new(&front, request, host)?;
         Ok(front.run(&system, command))
     };
     let report = run().unwrap_or_else(|error: io::Error| failed(error.to_string()));
@@ -132,11 +132,10 @@ struct HelperFront<'a> {
     handed: GuardManifest,
     /// Whether the process that started this handles new files.
     is_watched: bool,
-    host: FrontHost,
 }
 
 impl<'a> HelperFront<'a> {
-    fn new(request: &'a HelperRequest, host: FrontHost) -> io::Result<Self> {
+    fn new(request: &'a HelperRequest) -> io::Result<Self> {
         let policy = &request.policy;
         let control = real_path(request.control.as_path())?;
         let handed = match &request.guard {
@@ -151,7 +150,7 @@ impl<'a> HelperFront<'a> {
             return Err(io::Error::other("the folder of the helper is one the command may write in"));
         }
         let is_watched = request.guard.is_some();
-        Ok(Self { policy, handed, is_watched, host })
+        Ok(Self { policy, handed, is_watched })
     }
 
     /// Runs the command; its exit code, if it has one, is beside the report.

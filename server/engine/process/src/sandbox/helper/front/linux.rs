@@ -49,10 +49,15 @@ pub(super) struct LinuxSystem<'a> {
     mounts: Mounts,
     /// The files that are restored afterwards.
     kept: Option<GuardSnapshot>,
+    host: FrontHost,
 }
 
 impl<'a> LinuxSystem<'a> {
-    pub(super) fn new(front: &HelperFront<'_>, request: &'a HelperRequest) -> io::Result<Self> {
+    pub(super) fn new(
+        front: &HelperFront<'_>,
+        request: &'a HelperRequest,
+        host: FrontHost,
+    ) -> io::Result<Self> {
         let (policy, places, survey) = (front.policy, &front.handed.places, &front.handed.survey);
         let (mounts, kept) = match policy.kind {
             SandboxKind::Bubblewrap { .. } => (mounts::of(places, survey), None),
@@ -69,7 +74,7 @@ impl<'a> LinuxSystem<'a> {
             Some(ProxyAddress::Socket(socket)) if is_wanted => Some(AbsPath::as_path(socket)),
             Some(ProxyAddress::Socket(_) | ProxyAddress::Loopback { .. }) | None => None,
         };
-        Ok(Self { control: real_path(request.control.as_path())?, proxy, mounts, kept })
+        Ok(Self { control: real_path(request.control.as_path())?, proxy, mounts, kept, host })
     }
 }
 
@@ -133,7 +138,7 @@ impl LinuxSystem<'_> {
             }
         };
         // Before there is a runtime, which would be in both processes.
-        let forked = if !is_bubblewrap && front.host == FrontHost::Helper && has_one_thread() {
+        let forked = if !is_bubblewrap && self.host == FrontHost::Helper && has_one_thread() {
             Some(self.fork_inner(front, &plan, command)?)
         } else {
             fs::write(self.control.join(PLAN), serde_json::to_vec(&plan)?)?;

@@ -21,7 +21,9 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_p
 
 use super::super::limits;
 use super::super::processes::{WaitEnd, collect_child, supervise};
-use super::{CommandEnd, FrontSystem, HelperFront, PATIENCE, TMPDIR, environment, starter_is_gone};
+use super::{
+    CommandEnd, FrontHost, FrontSystem, HelperFront, PATIENCE, TMPDIR, environment, starter_is_gone,
+};
 use crate::sandbox::guard::GuardSnapshot;
 use crate::sandbox::policy::{HelperRequest, ProxyAddress};
 use crate::sandbox::seatbelt::{SeatbeltAccess, SeatbeltNetwork, SeatbeltProfile};
@@ -52,7 +54,11 @@ pub(super) struct SeatbeltSystem {
 
 impl SeatbeltSystem {
     #[cfg_attr(not(target_os = "macos"), expect(dead_code, reason = "tests name another program"))]
-    pub(super) fn new(front: &HelperFront<'_>, request: &HelperRequest) -> io::Result<Self> {
+    pub(super) fn new(
+        front: &HelperFront<'_>,
+        request: &HelperRequest,
+        _host: FrontHost,
+    ) -> io::Result<Self> {
         let is_at_terminal = front.policy.input == InputMode::Rest && io::stdin().is_terminal();
         Self::by(Path::new(SANDBOX_EXEC), is_at_terminal, front, request)
     }

@@ -7,7 +7,6 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use super::super::FrontHost;
 use super::*;
 use crate::sandbox::policy::{ProxyToken, ResourceLimits};
 use crate::sandbox::{HelperReport, SandboxPolicy};
@@ -68,7 +67,7 @@ impl Fixture {
     }
 
     fn run(&self, command: &[&str]) -> (HelperReport, Option<i32>) {
-        let front = HelperFront::new(&self.request, FrontHost::Helper).unwrap();
+        let front = HelperFront::new(&self.request).unwrap();
         let program = self.root.join("sandbox-exec");
         let system = SeatbeltSystem::by(program.as_path(), false, &front, &self.request).unwrap();
         let command: Vec<_> = command.iter().map(OsString::from).collect();
@@ -165,7 +164,7 @@ fn listed_hosts_are_reached_by_the_proxy_alone_and_its_token_is_in_the_variables
 fn a_policy_of_another_system_is_refused() {
     let mut fixture = Fixture::new();
     fixture.request.policy.kind = SandboxKind::Landlock;
-    let front = HelperFront::new(&fixture.request, FrontHost::Helper).unwrap();
+    let front = HelperFront::new(&fixture.request).unwrap();
     let refused = SeatbeltSystem::by(Path::new(SANDBOX_EXEC), false, &front, &fixture.request).unwrap_err();
     assert_eq!(refused.to_string(), "landlock is a sandbox of Linux");
 }
