@@ -22,8 +22,8 @@ use crate::workspace::shadow::walk::RULE_FILES;
 use kode_base::change_probe::is_reported;
 use kode_base::paths::AbsPath;
 
-/// The most workspaces that are watched at once: a user has 128 instances, and other programs want some.
-const MAX_INSTANCES: usize = 16;
+/// The most workspaces that are watched at once: a user has 128 instances, and other programs want some. Tests run beside each other.
+const MAX_INSTANCES: usize = if cfg!(test) { 100 } else { 16 };
 
 /// The most folders of all workspaces.
 const MAX_FOLDERS: usize = 20_000;
