@@ -184,6 +184,7 @@ pub(super) const PROBES: &[Probe] = &[
     probe("password hashes", "grep -q . /etc/shadow", Refused),
     probe("keys in the environment", "env | grep -q SECRET", Refused),
     probe("keys in the environment of the helper", "cat /proc/$PPID/environ | grep -qa SECRET", Refused),
+    probe("the memory of the helper", ": < /proc/$PPID/mem", Refused),
     // Other processes.
     probe("a signal to a process outside", "kill -9 $victim", Refused),
     probe("a signal to all processes outside", "kill -0 $victim || kill -0 -- -$victim", Refused),

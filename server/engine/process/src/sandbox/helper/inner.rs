@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use ::landlock::RulesetStatus;
 use rustix::process::{
-    Pid, Signal, getpid, getppid, kill_process_group, set_child_subreaper, set_parent_process_death_signal,
-    setsid,
+    DumpableBehavior, Pid, Signal, getpid, getppid, kill_process_group, set_child_subreaper,
+    set_dumpable_behavior, set_parent_process_death_signal, setsid,
 };
 use rustix::thread::set_no_new_privs;
 
@@ -143,6 +143,9 @@ fn restrict(plan: &HelperPlan, control: &Path) -> Result<(Enforcement, Option<Br
     };
     let filtered = filtered.and_then(|()| seccomp::apply(sockets, is_alone));
     filtered.map_err(|error| format!("seccomp: {error}"))?;
+    // The command has the same user, and may neither read nor change the memory of this process.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(|error| said("the memory of the helper could not be closed", error.into()))?;
     let mut weaker = plan.weaker.clone();
     let landlock = match landlock {
         RulesetStatus::FullyEnforced => "full",

@@ -175,7 +175,7 @@ impl LinuxSystem<'_> {
         HelperPlan { policy, writable, hidden, shown, front: outside, mounts, has_proxy, weaker }
     }
 
-    /// Starts the inner process as a copy of this one, which saves the start of a program. The command can read its memory.
+    /// Starts the inner process as a copy of this one, which saves the start of a program.
     fn fork_inner(
         &self,
         front: &HelperFront<'_>,
