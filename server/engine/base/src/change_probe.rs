@@ -5,8 +5,13 @@
 
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod mounts;
 
 use crate::paths::AbsPath;
+
+#[cfg(target_os = "linux")]
+pub use mounts::MountTable;
 
 /// Whether the kernel sees each change on the disk that a path lies on.
 #[cfg(target_os = "linux")]

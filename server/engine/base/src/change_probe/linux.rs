@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 
 use parking_lot::Mutex;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+
+use super::mounts::MountTable;
 
 /// The most files and folders that are watched for all probes together.
 const MAX_WATCHES: usize = 1_024;
@@ -54,8 +55,7 @@ pub(super) struct ProbedPaths {
 
 struct ProbeInstance {
     inotify: OwnedFd,
-    /// The table of mounts, which is ready with an exception after each change: another disk may lie over a path.
-    mounts: OwnedFd,
+    mounts: MountTable,
     watches: HashMap<i32, Vec<ProbeListener>>,
 }
 
@@ -101,13 +101,13 @@ impl ProbedPaths {
 impl ProbeInstance {
     fn new() -> io::Result<Self> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        let mounts = std::fs::File::open("/proc/self/mountinfo")?.into();
+        let mounts = MountTable::open()?;
         Ok(Self { inotify, mounts, watches: HashMap::new() })
     }
 
     /// Reads the queue and tells the probes.
     fn take_events(&mut self) {
-        if self.have_mounts_changed() {
+        if self.mounts.has_changed() {
             self.change_all();
         }
         let mut buffer = [MaybeUninit::uninit(); QUEUE_BYTES];
@@ -130,14 +130,6 @@ impl ProbeInstance {
             }
         }
         self.change_all();
-    }
-
-    fn have_mounts_changed(&self) -> bool {
-        let mut asked = [PollFd::new(&self.mounts, PollFlags::PRI)];
-        match poll(&mut asked, Some(&Timespec::default())) {
-            Ok(_) => asked[0].revents().intersects(PollFlags::PRI | PollFlags::ERR),
-            Err(_) => true,
-        }
     }
 
     fn change_all(&self) {

@@ -182,7 +182,7 @@ impl FileTree {
         let mut tree = Self { files, pack: base.pack.clone(), folders, is_complete, gaps, current: proof };
         tree.read(unread, means);
         tree.compact(means);
-        if !tree.is_settled_as_far_as_it_goes() {
+        if !tree.is_exhaustive() {
             tree.current = None;
         }
         tree
@@ -217,16 +217,13 @@ impl FileTree {
         found.linked.extend(proof.linked.iter().filter(|path| !is_changed(path)).cloned());
         // Others are ignored by now.
         for folder in changed.iter().filter(|folder| self.folders.contains_key(folder.as_os_str())) {
-            for (path, kind, stat, is_linked) in walk::find_in(folder, &self.folders)? {
-                found.linked.extend(is_linked.then(|| path.clone()));
-                found.files.insert(path, (kind, stat));
-            }
+            walk::find_in(folder, &mut found)?;
         }
         Some(found)
     }
 
     /// Whether another look would learn no more of files that have not changed.
-    fn is_settled_as_far_as_it_goes(&self) -> bool {
+    fn is_exhaustive(&self) -> bool {
         let is_bounded = |gap: &CoverageGap| matches!(gap, CoverageGap::TooManyFiles { .. });
         let may_be_read = |held: &TreeEntry| {
             matches!(
@@ -349,10 +346,10 @@ impl CurrentProof {
         let above = roots.iter().flat_map(|root| root.as_path().ancestors().skip(1));
         let rules = above.flat_map(|folder| RULE_FILES.iter().map(|name| folder.join(name)));
         let rules = rules.chain(ignore::gitignore::gitconfig_excludes_path());
-        let mut stats: Vec<_> = rules.map(|path| (path.clone(), stat_of(&path))).collect();
+        let mut stats: Vec<_> = rules.map(|path| (path.clone(), Stat::at(&path))).collect();
         for root in roots {
             // A link may lead to another folder later.
-            let stat = stat_of(root.as_path()).filter(Stat::is_folder)?;
+            let stat = Stat::at(root.as_path()).filter(Stat::is_folder)?;
             stats.push((root.as_path().to_owned(), Some(stat.of_a_folder())));
         }
         Some(Self { moment, has_hidden: false, linked: Vec::new(), stats })
@@ -381,16 +378,12 @@ impl CurrentProof {
     }
 
     fn are_stats_same(&self) -> bool {
-        let is_same = |(path, stat): &(PathBuf, Option<Stat>)| match (stat, stat_of(path)) {
+        let is_same = |(path, stat): &(PathBuf, Option<Stat>)| match (stat, Stat::at(path)) {
             (Some(before), Some(now)) if now.is_folder() => before.of_a_folder() == now.of_a_folder(),
             (before, now) => before == &now,
         };
         self.stats.iter().all(is_same)
     }
-}
-
-fn stat_of(path: &Path) -> Option<Stat> {
-    path.symlink_metadata().ok().map(|metadata| Stat::of(&metadata))
 }
 
 /// A file to be read.

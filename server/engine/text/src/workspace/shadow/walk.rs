@@ -76,6 +76,16 @@ impl WalkResult {
         self.gaps.iter().all(|gap| matches!(gap, CoverageGap::Unreadable { .. }))
     }
 
+    /// Adds a file or link. One that vanishes between the listing and its check is absent.
+    fn add_file(&mut self, path: &Path) {
+        let Ok(metadata) = path.symlink_metadata() else { return };
+        let Some(kind) = kind(&metadata) else { return };
+        if kind == PathKind::File && has_other_names(&metadata) {
+            self.linked.push(path.into());
+        }
+        self.files.insert(path.into(), (kind, Stat::of(&metadata)));
+    }
+
     fn note(&mut self, gap: CoverageGap) {
         if !self.gaps.contains(&gap) {
             self.gaps.push(gap);
@@ -113,6 +123,11 @@ const TYPE_BITS: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
 
 impl Stat {
+    /// That at a path; `None` where nothing is.
+    pub(super) fn at(path: &Path) -> Option<Self> {
+        path.symlink_metadata().ok().map(|metadata| Self::of(&metadata))
+    }
+
     #[cfg(unix)]
     pub(super) fn is_folder(&self) -> bool {
         self.mode & TYPE_BITS == FOLDER
@@ -203,28 +218,20 @@ pub(super) fn find(
     found
 }
 
-/// Checks the files of one folder, as [`find`] would find them there; `None` when there is another folder than those `known`.
-pub(super) fn find_in(
-    folder: &Path,
-    known: &HashMap<OsString, IgnoreStamps>,
-) -> Option<Vec<(OsString, PathKind, Stat, bool)>> {
+/// Checks the files of one folder, as [`find`] would, and adds them; `None` when there is another folder than those that were found.
+pub(super) fn find_in(folder: &Path, found: &mut WalkResult) -> Option<()> {
     let mut builder = WalkBuilder::new(folder);
     builder.max_depth(Some(1)).hidden(false).require_git(false);
     builder.filter_entry(|entry| entry.depth() == 0 || !is_vcs_folder(entry.path()));
-    let mut found = Vec::new();
     for entry in builder.build() {
         let entry = entry.ok()?;
         if entry.file_type().is_some_and(|kind| kind.is_dir()) {
-            known.get(entry.path().as_os_str())?;
-            continue;
+            found.folders.get(entry.path().as_os_str())?;
+        } else {
+            found.add_file(entry.path());
         }
-        // A file that vanishes between the listing and its check is absent.
-        let Ok(metadata) = entry.path().symlink_metadata() else { continue };
-        let kind = kind(&metadata)?;
-        let is_linked = kind == PathKind::File && has_other_names(&metadata);
-        found.push((entry.path().into(), kind, Stat::of(&metadata), is_linked));
     }
-    Some(found)
+    Some(())
 }
 
 /// The findings of one thread that are not handed over yet.
@@ -239,14 +246,7 @@ impl Batch<'_> {
             self.own.folders.insert(entry.path().into(), rules(entry.path()));
             return;
         }
-        // A file that vanishes between the listing and its check is absent.
-        let Ok(metadata) = entry.path().symlink_metadata() else { return };
-        if let Some(kind) = kind(&metadata) {
-            if kind == PathKind::File && has_other_names(&metadata) {
-                self.own.linked.push(entry.path().into());
-            }
-            self.own.files.insert(entry.path().into(), (kind, Stat::of(&metadata)));
-        }
+        self.own.add_file(entry.path());
     }
 
     fn fail(&mut self, error: &ignore::Error) {
@@ -295,8 +295,8 @@ fn has_other_names(_metadata: &Metadata) -> bool {
     false
 }
 
-pub(super) fn rules(folder: &Path) -> IgnoreStamps {
-    RULE_FILES.map(|name| folder.join(name).symlink_metadata().ok().map(|metadata| Stat::of(&metadata)))
+fn rules(folder: &Path) -> IgnoreStamps {
+    RULE_FILES.map(|name| Stat::at(&folder.join(name)))
 }
 
 fn folder_of(error: &ignore::Error) -> Option<&Path> {

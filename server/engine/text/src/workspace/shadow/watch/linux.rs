@@ -13,13 +13,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 
 use parking_lot::Mutex;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
 use super::TreeWatch;
 use crate::workspace::shadow::walk::RULE_FILES;
-use kode_base::change_probe::is_reported;
+use kode_base::change_probe::{MountTable, is_reported};
 use kode_base::paths::AbsPath;
 
 /// The most workspaces that are watched at once: a user has 128 instances, and other programs want some. Tests run beside each other.
@@ -66,8 +65,7 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 pub(super) struct WatchedFolders {
     /// Nothing once something is not watched.
     inotify: Mutex<Option<WatchQueue>>,
-    /// The table of mounts, which is ready with an exception after each change: another disk may lie over a folder.
-    mounts: OwnedFd,
+    mounts: MountTable,
     room: usize,
 }
 
@@ -122,7 +120,7 @@ pub(super) fn shared(
 impl WatchedFolders {
     fn new() -> io::Result<Self> {
         let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        let mounts = std::fs::File::open("/proc/self/mountinfo")?.into();
+        let mounts = MountTable::open()?;
         let quota = std::fs::read_to_string(QUOTA)?;
         let quota: usize = quota.trim().parse().map_err(io::Error::other)?;
         let (watches, generation, changes) = Default::default();
@@ -142,7 +140,7 @@ impl WatchedFolders {
     pub(super) fn generation(&self) -> Option<u64> {
         let mut inotify = self.inotify.lock();
         let queue = inotify.as_mut()?;
-        queue.refresh(self.have_mounts_changed());
+        queue.refresh(self.mounts.has_changed());
         Some(queue.generation)
     }
 
@@ -150,7 +148,7 @@ impl WatchedFolders {
     pub(super) fn changed_since(&self, generation: u64) -> Option<BTreeSet<PathBuf>> {
         let mut inotify = self.inotify.lock();
         let queue = inotify.as_mut()?;
-        queue.refresh(self.have_mounts_changed());
+        queue.refresh(self.mounts.has_changed());
         let count = usize::try_from(queue.generation.checked_sub(generation)?).ok()?;
         if count > queue.changes.len() {
             return None;
@@ -163,14 +161,6 @@ impl WatchedFolders {
             }
         }
         Some(folders)
-    }
-
-    fn have_mounts_changed(&self) -> bool {
-        let mut asked = [PollFd::new(&self.mounts, PollFlags::PRI)];
-        match poll(&mut asked, Some(&Timespec::default())) {
-            Ok(_) => asked[0].revents().intersects(PollFlags::PRI | PollFlags::ERR),
-            Err(_) => true,
-        }
     }
 }
 
