@@ -87,7 +87,7 @@ impl Sandbox {
     }
 
     /// The walk through the workspace ahead of the first command.
-    pub fn walk_ahead(&self) -> impl FnOnce() + Send + 'static {
+    pub fn walk_ahead(self: &Arc<Self>) -> impl FnOnce() + Send + 'static {
         match self.never {}
         #[expect(unreachable_code, reason = "names the type")]
         || ()

@@ -334,10 +334,14 @@ impl Sandbox {
 
     /// Returns the walk through the workspace, to be done ahead of the first command. It blocks on the disk and does not keep the
     /// sandbox alive.
-    pub fn walk_ahead(&self) -> impl FnOnce() + Send + 'static {
-        let guard = PolicyPaths::of(&self.policy).map(|places| self.guard(&places));
+    pub fn walk_ahead(self: &Arc<Self>) -> impl FnOnce() + Send + 'static {
+        let sandbox = Arc::downgrade(self);
         move || {
-            if let Err(error) = guard.and_then(|guard| guard.survey()) {
+            let guard = sandbox.upgrade().map(|sandbox| {
+                let places = PolicyPaths::of(&sandbox.policy)?;
+                Ok(sandbox.guard(&places))
+            });
+            if let Some(Err(error)) = guard.map(|guard: io::Result<_>| guard?.survey()) {
                 tracing::info!(%error, "Guarded files could not be searched for");
             }
         }
