@@ -102,7 +102,7 @@ fn prepare() -> Result<StdTcpListener, String> {
     let listener = StdTcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(said)?;
     listener.set_nonblocking(true).map_err(said)?;
     landlock::apply(&FileRules { writable: &[], hidden: &[], shown: &[], alone: false })?;
-    seccomp::apply(Sockets::Unix, false)?;
+    seccomp::apply(Sockets::Unix, false, false)?;
     Ok(listener)
 }
 

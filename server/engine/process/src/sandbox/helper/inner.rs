@@ -137,12 +137,8 @@ fn restrict(plan: &HelperPlan, control: &Path) -> Result<(Enforcement, Option<Br
     let hidden: Vec<_> = plan.hidden.iter().filter(|path| !landlock::is_shut(path)).cloned().collect();
     let files = FileRules { writable: &writable, hidden: &hidden, shown: &plan.shown, alone: is_alone };
     let landlock = landlock::apply(&files)?;
-    let filtered = match files.hides_in_writable() {
-        true => seccomp::refuse_second_names(),
-        false => Ok(()),
-    };
-    let filtered = filtered.and_then(|()| seccomp::apply(sockets, is_alone));
-    filtered.map_err(|error| format!("seccomp: {error}"))?;
+    seccomp::apply(sockets, is_alone, files.hides_in_writable())
+        .map_err(|error| format!("seccomp: {error}"))?;
     // The command has the same user, and may neither read nor change the memory of this process.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|error| said("the memory of the helper could not be closed", error.into()))?;

@@ -116,9 +116,22 @@ const INTERNET: [i32; 2] = [libc::AF_INET, libc::AF_INET6];
 const UNIX: [i32; 1] = [libc::AF_UNIX];
 /// Calls from this number on are in the numbering of another machine (x32).
 const FOREIGN: u32 = 0x4000_0000;
-/// How the kernel names the error in what a filter gives.
-const ERRNO: u32 = 0x0005_0000;
-const ALLOW: u32 = 0x7fff_0000;
+/// Second names of files.
+const SECOND_NAMES: &[i64] = &[
+    libc::SYS_linkat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_link,
+];
+/// This machine, in the numbering of filters.
+const ARCH: u32 = if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC000_00B7 };
+/// Instructions: one that loads a field of the call, two that compare it, and one that gives the outcome.
+const LOAD: u16 = 0x20;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+const GIVE: u16 = 0x06;
+/// The fields of a call (`struct seccomp_data`), in bytes.
+const OFFSET_NUMBER: u32 = 0;
+const OFFSET_ARCH: u32 = 4;
 
 /// Which sockets may be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,24 +162,13 @@ impl Sockets {
     }
 }
 
-/// Applies the filter to this process and all it will start. `alone` means that no namespaces hold them.
-pub(super) fn apply(sockets: Sockets, alone: bool) -> Result<(), String> {
-    let refused = refusals(sockets, alone).map_err(|error| error.to_string())?;
-    let missing = MISSING.into_iter().map(|call| (call, vec![])).collect();
-    apply_one(&foreign())?;
-    apply_one(&compile(missing, libc::ENOSYS)?)?;
-    apply_one(&compile(refused, libc::EPERM)?)
-}
-
-/// Refuses second names of files to this process and all it will start: one beside a hidden file would be none to a later
-/// command.
-pub(super) fn refuse_second_names() -> Result<(), String> {
-    let calls = [
-        libc::SYS_linkat,
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_link,
-    ];
-    apply_one(&compile(calls.map(|call| (call, vec![])).into_iter().collect(), libc::EPERM)?)
+/// Applies the filter to this process and all it will start. `alone` means that no namespaces hold them. `one_name` refuses
+/// second names of files: one beside a hidden file would be none to a later command.
+///
+/// All of it is one program: the kernel compiles each anew for each command, and tries it with every call.
+pub(super) fn apply(sockets: Sockets, alone: bool, one_name: bool) -> Result<(), String> {
+    let program = program(sockets, alone, one_name)?;
+    apply_filter(&program).map_err(|error| error.to_string())
 }
 
 /// Whether filters can be made for this machine.
@@ -179,8 +181,15 @@ const KEXEC_FILE_LOAD: i64 = if cfg!(target_arch = "x86_64") { 320 } else { 294 
 
 type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
-fn refusals(sockets: Sockets, alone: bool) -> Result<SyscallRules, seccompiler::BackendError> {
+fn refusals(
+    sockets: Sockets,
+    alone: bool,
+    one_name: bool,
+) -> Result<SyscallRules, seccompiler::BackendError> {
     let mut rules: SyscallRules = REFUSED.into_iter().map(|call| (call, vec![])).collect();
+    if one_name {
+        rules.extend(SECOND_NAMES.iter().map(|call| (*call, vec![])));
+    }
     rules.insert(KEXEC_FILE_LOAD, vec![]);
     #[cfg(target_arch = "x86_64")]
     rules.extend([libc::SYS_iopl, libc::SYS_ioperm].map(|call| (call, vec![])));
@@ -228,25 +237,34 @@ fn when(
     SeccompRule::new(conditions.collect::<Result<_, _>>()?)
 }
 
-fn compile(rules: SyscallRules, error: i32) -> Result<BpfProgram, String> {
+/// The program of all refusals. The compiler makes programs with one error and without comparisons of ranges, so what does not
+/// exist is said before it.
+fn program(sockets: Sockets, alone: bool, one_name: bool) -> Result<BpfProgram, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
-    let action = SeccompAction::Errno(error.cast_unsigned());
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch);
-    filter.and_then(BpfProgram::try_from).map_err(|error| error.to_string())
+    let refused = refusals(sockets, alone, one_name).map_err(|error| error.to_string())?;
+    let action = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let refused = SeccompFilter::new(refused, SeccompAction::Allow, action, arch)
+        .and_then(BpfProgram::try_from)
+        .map_err(|error| error.to_string())?;
+    Ok([missing()?, refused].concat())
 }
 
-/// Refuses calls in the numbering of x32, which the compiler has no comparison for.
-fn foreign() -> BpfProgram {
+/// Ends a process that calls in another machine's numbering, refuses [`MISSING`] and calls of x32, and goes on to the next
+/// instruction otherwise.
+fn missing() -> Result<BpfProgram, String> {
     let statement = |code, k| sock_filter { code, jt: 0, jf: 0, k };
-    let (load, jump_if_at_least, give) = (0x20, 0x35, 0x06);
-    vec![
-        statement(load, 0),
-        sock_filter { code: jump_if_at_least, jt: 0, jf: 1, k: FOREIGN },
-        statement(give, ERRNO | libc::ENOSYS.cast_unsigned()),
-        statement(give, ALLOW),
-    ]
-}
-
-fn apply_one(program: &BpfProgram) -> Result<(), String> {
-    apply_filter(program).map_err(|error| error.to_string())
+    let end = statement(GIVE, libc::SECCOMP_RET_KILL_PROCESS);
+    let not_there = statement(GIVE, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned());
+    let mut program = vec![
+        statement(LOAD, OFFSET_ARCH),
+        sock_filter { code: JUMP_IF_EQUAL, jt: 1, jf: 0, k: ARCH },
+        end,
+        statement(LOAD, OFFSET_NUMBER),
+    ];
+    let calls = MISSING.into_iter().map(|call| u32::try_from(call).map(|call| (JUMP_IF_EQUAL, call)));
+    for comparison in calls.chain([Ok((JUMP_IF_AT_LEAST, FOREIGN))]) {
+        let (code, k) = comparison.map_err(|error| error.to_string())?;
+        program.extend([sock_filter { code, jt: 0, jf: 1, k }, not_there.clone()]);
+    }
+    Ok(program)
 }
