@@ -2,7 +2,10 @@
 //!
 //! Rule: what the kernel offers is used to the full; without what the weaker kind cannot do without it is refused.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -11,7 +14,9 @@ use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
-use rustix::fs::{Access as AccessMode, AtFlags, CWD, Mode, OFlags, accessat, open};
+use rustix::fs::{
+    Access as AccessMode, AtFlags, CWD, Dir, FileType, Mode, OFlags, accessat, open, openat, statat,
+};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -110,10 +115,7 @@ fn restrict(files: &FileRules<'_>) -> Result<RulesetStatus, LandlockError> {
         rules = allow(rules, Path::new("/"), reading)?;
     } else {
         rules = allow(rules, Path::new("/"), AccessFs::ReadDir.into())?;
-        for PathBeside { path, is_folder } in beside(files)? {
-            let rights = if files.is_writable(&path) { AccessFs::from_all(NEWEST) } else { reading };
-            rules = allow_kind(rules, &path, is_folder, rights)?;
-        }
+        rules = allow_beside(rules, files)?;
         for path in files.shown {
             rules = allow(rules, path, reading)?;
         }
@@ -143,64 +145,96 @@ fn allow(
     path: &Path,
     rights: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, LandlockError> {
-    match fs::metadata(path) {
-        Ok(metadata) => allow_kind(rules, path, metadata.is_dir(), rights),
-        Err(_) => Ok(rules),
-    }
+    let (Ok(metadata), Ok(name)) = (fs::metadata(path), CString::new(path.as_os_str().as_bytes())) else {
+        return Ok(rules);
+    };
+    allow_entry(rules, CWD, &name, metadata.is_dir(), rights)
 }
 
-/// As [`allow`], for a path whose kind is known.
-fn allow_kind(
+/// As [`allow`], for an entry of an open folder whose kind is known.
+fn allow_entry(
     rules: RulesetCreated,
-    path: &Path,
+    folder: BorrowedFd<'_>,
+    name: &CStr,
     is_folder: bool,
     rights: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, LandlockError> {
     let rights = if is_folder { rights } else { rights & AccessFs::from_file(NEWEST) };
     // Not by the standard library, which takes `O_PATH` for a mode of access with musl and leaves it out: a pipe would then be
     // waited for.
-    let Ok(file) = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else { return Ok(rules) };
+    let Ok(file) = openat(folder, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else {
+        return Ok(rules);
+    };
     Ok(rules.add_rule(PathBeneath::new(file, rights))?)
 }
 
-/// A path beside a hidden one, and whether it is a folder.
-struct PathBeside {
-    path: PathBuf,
-    is_folder: bool,
+/// Allows everything on the disk except hidden files, in as few rules as that takes. Some 200 are normal, and each command waits
+/// for them: the folder's own list says of what kind an entry is, and its name is compared and not its path.
+fn allow_beside(mut rules: RulesetCreated, files: &FileRules<'_>) -> Result<RulesetCreated, LandlockError> {
+    let reading = AccessFs::from_read(NEWEST);
+    let mut count = 0;
+    for (folder, without) in folders_with_hidden(files) {
+        // One that we may not read, the command may not either.
+        let options = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(open) = open(folder, options, Mode::empty()) else { continue };
+        let roots = names_in(folder, files.writable.iter().map(PathBuf::as_path));
+        let is_writable = files.is_writable(folder);
+        for entry in Dir::read_from(&open).map_err(io::Error::from)? {
+            let entry = entry.map_err(io::Error::from)?;
+            let name = entry.file_name();
+            let as_os = OsStr::from_bytes(name.to_bytes());
+            if matches!(name.to_bytes(), b"." | b"..") || without.contains(as_os) {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => match statat(&open, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                    // One that is gone since needs no rule.
+                    Err(_) => continue,
+                },
+                kind => kind,
+            };
+            // The target of a link has a rule of its own, or none.
+            if kind == FileType::Symlink {
+                continue;
+            }
+            count += 1;
+            if count > MAX_RULES {
+                let message = format!(
+                    "more than {MAX_RULES} files lie beside those that it must not see, and Landlock alone can hide no more; install bubblewrap, or let this command run outside"
+                );
+                return Err(io::Error::other(message).into());
+            }
+            let is_writable = is_writable || roots.contains(as_os);
+            let rights = if is_writable { AccessFs::from_all(NEWEST) } else { reading };
+            rules = allow_entry(rules, open.as_fd(), name, kind == FileType::Directory, rights)?;
+        }
+    }
+    Ok(rules)
 }
 
-/// Everything on the disk except hidden files, in as few paths as that takes. Some 300 paths are normal: the folder's own list
-/// says what they are, without a call of the system for each.
-fn beside(files: &FileRules<'_>) -> io::Result<Vec<PathBeside>> {
+/// The visible folders with hidden files, and of each the names that get no rule of their own: hidden ones, and those of folders with
+/// hidden files.
+fn folders_with_hidden<'a>(files: &FileRules<'a>) -> BTreeMap<&'a Path, BTreeSet<&'a OsStr>> {
     let hidden: BTreeSet<_> = files.hidden.iter().map(PathBuf::as_path).collect();
-    let above: BTreeSet<_> = hidden.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+    let mut folders: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for path in &hidden {
+        let parts = path.ancestors().filter_map(|part| Some((part.parent()?, part.file_name()?)));
+        for (folder, name) in parts {
+            folders.entry(folder).or_default().insert(name);
+        }
+    }
     // A folder to write in that lies in a hidden one is seen.
     let is_shown = |folder: &Path, hidden: &Path| {
         files.writable.iter().any(|root| root.starts_with(hidden) && folder.starts_with(root))
     };
-    let is_hidden =
-        |folder: &Path| folder.ancestors().any(|above| hidden.contains(above) && !is_shown(folder, above));
-    let mut beside = Vec::new();
-    for folder in above.iter().filter(|folder| !is_hidden(folder)) {
-        // One that we may not read, the command may not either.
-        let Ok(entries) = fs::read_dir(folder) else { continue };
-        for entry in entries {
-            let entry = entry?;
-            let path = entry.path();
-            // One that is gone since needs no rule.
-            let Ok(kind) = entry.file_type() else { continue };
-            // The target of a link has a rule of its own, or none.
-            if above.contains(path.as_path()) || hidden.contains(path.as_path()) || kind.is_symlink() {
-                continue;
-            }
-            beside.push(PathBeside { path, is_folder: kind.is_dir() });
-            if beside.len() > MAX_RULES {
-                let message = format!(
-                    "more than {MAX_RULES} files lie beside those that it must not see, and Landlock alone can hide no more; install bubblewrap, or let this command run outside"
-                );
-                return Err(io::Error::other(message));
-            }
-        }
-    }
-    Ok(beside)
+    folders.retain(|folder, _| {
+        !folder.ancestors().any(|above| hidden.contains(above) && !is_shown(folder, above))
+    });
+    folders
+}
+
+/// The names of paths that lie in a folder itself.
+fn names_in<'a>(folder: &Path, paths: impl Iterator<Item = &'a Path>) -> BTreeSet<&'a OsStr> {
+    paths.filter(|path| path.parent() == Some(folder)).filter_map(Path::file_name).collect()
 }
