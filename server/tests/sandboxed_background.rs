@@ -48,7 +48,7 @@ fn rig_of(kind: SandboxKind, hides: Option<HiddenFilter>) -> Rig {
         scripts: Vec::new(),
         hidden: Vec::new(),
         hides,
-        home: None,
+        home: Some(workspace.join("home")),
         state,
         network: Network::Off,
         limits: ResourceLimits::default(),
@@ -68,6 +68,14 @@ impl Rig {
         let spec =
             CommandSpec { command, shell: CommandShell::Bash, directory, timeout: LIMIT, sandbox, call };
         self.shell.start(spec, "test".to_owned()).await.unwrap()
+    }
+
+    /// Runs a command to its end, and returns its output.
+    async fn run(&self, command: &str) -> String {
+        let (directory, sandbox) = (self.workspace.clone(), Some(Arc::clone(&self.sandbox)));
+        let (command, shell) = (command.to_owned(), CommandShell::Bash);
+        let spec = CommandSpec { shell, command, directory, timeout: LIMIT, sandbox, call: None };
+        self.shell.run(spec, |_| (), &CancellationToken::new()).await.unwrap().output.text
     }
 
     /// How many processes sleep for the rig's own time.
@@ -130,17 +138,31 @@ async fn what_a_rule_hides_in_the_workspace_is_hidden_by_every_kind_of_sandbox()
         for file in ["private/key", "private/other", "plain"] {
             std::fs::write(rig.workspace.join(file), format!("{file}\n")).unwrap();
         }
-        let spec = CommandSpec {
-            shell: CommandShell::Bash,
-            command: "cat plain private/other; cat private/key".to_owned(),
-            directory: rig.workspace.clone(),
-            timeout: LIMIT,
-            sandbox: Some(Arc::clone(&rig.sandbox)),
-            call: None,
-        };
-        let outcome = rig.shell.run(spec, |_| (), &CancellationToken::new()).await.unwrap();
-        let text = outcome.output.text;
+        let text = rig.run("cat plain private/other; cat private/key").await;
         assert!(text.starts_with("plain\nprivate/other\n"), "{name}: {text}");
         assert!(!text.lines().any(|line| line == "private/key"), "{name}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_that_appears_between_two_commands_is_hidden_from_the_second() {
+    for kind in [detect().bubblewrap().unwrap(), detect().landlock_alone().unwrap()] {
+        let name = kind.name();
+        let rig = rig_of(kind, None);
+        let home = rig.workspace.join("home");
+        std::fs::create_dir_all(home.join("away")).unwrap();
+        std::fs::write(home.join("plain"), "plain\n").unwrap();
+        let read = format!("cd '{home}' && cat plain .netrc .ssh/id_rsa .aws/credentials");
+        let text = rig.run(&read).await;
+        assert!(text.starts_with("plain\n"), "{name}: {text}");
+        // A file, one in a folder that is new as well, and one behind a link.
+        std::fs::write(home.join(".netrc"), "secret\n").unwrap();
+        std::fs::create_dir(home.join(".ssh")).unwrap();
+        std::fs::write(home.join(".ssh/id_rsa"), "secret\n").unwrap();
+        std::fs::write(home.join("away/credentials"), "secret\n").unwrap();
+        std::os::unix::fs::symlink("away", home.join(".aws")).unwrap();
+        let text = rig.run(&read).await;
+        assert!(text.starts_with("plain\n"), "{name}: {text}");
+        assert!(!text.contains("secret"), "{name}: {text}");
     }
 }

@@ -33,13 +33,24 @@ impl ChangeProbe {
     /// A probe that sees changes from now on; `None` where the system cannot report each. Blocks on the disk.
     #[must_use]
     pub fn of<'a>(paths: impl IntoIterator<Item = &'a AbsPath>) -> Option<Self> {
+        Self::with(paths, true)
+    }
+
+    /// The same for what a path leads to, and not for the contents of that file or folder.
+    #[must_use]
+    pub fn of_names<'a>(paths: impl IntoIterator<Item = &'a AbsPath>) -> Option<Self> {
+        Self::with(paths, false)
+    }
+
+    fn with<'a>(paths: impl IntoIterator<Item = &'a AbsPath>, contents: bool) -> Option<Self> {
         #[cfg(target_os = "linux")]
         {
-            linux::ProbedPaths::of(paths.into_iter().map(AbsPath::as_path)).map(|paths| Self { paths })
+            let paths = paths.into_iter().map(AbsPath::as_path);
+            linux::ProbedPaths::of(paths, contents).map(|paths| Self { paths })
         }
         #[cfg(not(target_os = "linux"))]
         {
-            drop(paths);
+            drop((paths, contents));
             None
         }
     }

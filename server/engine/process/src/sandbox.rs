@@ -15,6 +15,8 @@ mod guard;
 pub mod helper;
 mod hidden;
 pub mod hosts;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod known;
 pub mod policy;
 mod program;
 #[cfg(any(target_os = "linux", target_os = "macos"))]

@@ -67,7 +67,7 @@ struct ProbeListener {
 }
 
 impl ProbedPaths {
-    pub(super) fn of<'a>(paths: impl Iterator<Item = &'a Path>) -> Option<Self> {
+    pub(super) fn of<'a>(paths: impl Iterator<Item = &'a Path>, contents: bool) -> Option<Self> {
         let mut instance = INSTANCE.lock();
         let instance = instance.as_mut()?;
         instance.forget_dropped();
@@ -77,6 +77,7 @@ impl ProbedPaths {
         let mut way = PathWalk {
             instance,
             changed: Arc::downgrade(&changed),
+            contents,
             seen: HashSet::new(),
             folders: HashMap::new(),
         };
@@ -171,6 +172,8 @@ impl ProbeListener {
 struct PathWalk<'a> {
     instance: &'a mut ProbeInstance,
     changed: Weak<AtomicBool>,
+    /// Whether changes within the files and folders count that the paths lead to.
+    contents: bool,
     /// The watches and names that the probe waits for already.
     seen: HashSet<(i32, Option<OsString>)>,
     /// The watches of folders.
@@ -178,7 +181,7 @@ struct PathWalk<'a> {
 }
 
 impl PathWalk<'_> {
-    /// Watches everything that decides which file has this path and what it contains.
+    /// Watches everything that decides which file has this path, and what it contains where that counts.
     ///
     /// # Errors
     /// When a change might not be reported.
@@ -213,14 +216,18 @@ impl PathWalk<'_> {
             } else if kind.is_dir() {
                 at = next;
             } else {
-                let file = self.add(&next, FILE_EVENTS)?;
-                self.listen(file, None);
+                if self.contents {
+                    let file = self.add(&next, FILE_EVENTS)?;
+                    self.listen(file, None);
+                }
                 // A path through a file leads nowhere until the file is another.
                 return Ok(());
             }
         }
-        let folder = self.folder(&at)?;
-        self.listen(folder, None);
+        if self.contents {
+            let folder = self.folder(&at)?;
+            self.listen(folder, None);
+        }
         Ok(())
     }
 

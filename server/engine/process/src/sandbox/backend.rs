@@ -24,6 +24,7 @@ use super::environment::{is_for_launcher, keeps};
 use super::guard::{FileGuard, GuardLease, LeaseKind, Quarantine};
 use super::helper::places::PolicyPaths;
 use super::hidden::HiddenFilter;
+use super::known::{KnownDisk, PlaceCache};
 use super::policy::{
     CommandLauncher, GuardReport, HelperReport, HelperRequest, InputMode, Network, ProxyAddress,
     QuarantinedFile, SandboxKind, SandboxPolicy, StartFailure,
@@ -56,6 +57,7 @@ pub struct Sandbox {
     store: Quarantine,
     /// The watches of its folders, which know them from one command to the next.
     guards: Mutex<Vec<Arc<FileGuard>>>,
+    places: PlaceCache,
     /// Whether its commands check out commits for the server.
     is_for_checkouts: bool,
     remote: Option<RemoteCommands>,
@@ -155,6 +157,7 @@ impl Sandbox {
             scripts,
             store,
             guards,
+            places: PlaceCache::default(),
             is_for_checkouts,
             remote,
             proxy,
@@ -272,6 +275,7 @@ impl Sandbox {
             scripts,
             store,
             guards,
+            places: PlaceCache::default(),
             is_for_checkouts,
             remote,
             proxy,
@@ -317,8 +321,9 @@ impl Sandbox {
             true => LeaseKind::Attended,
             false => LeaseKind::Background,
         };
-        // The helper gets them with the list of guarded files.
-        let places = PolicyPaths::of(&policy)?;
+        let known = self.places.current();
+        let disk = KnownDisk { known: known.as_deref(), ..KnownDisk::default() };
+        let places = PolicyPaths::on(&policy, &disk)?;
         let mut watched = self.guard(&places).begin(kind)?;
         if self.is_for_checkouts {
             watched.release_worktrees();
@@ -327,6 +332,8 @@ impl Sandbox {
         let control = self.control()?;
         let guard = control.join(GUARD);
         watched.hand_over(places, guard.as_path())?;
+        // The helper gets them resolved, with the list of guarded files.
+        let policy = SandboxPolicy { hidden: Vec::new(), shown: Vec::new(), ..policy };
         let is_checkout = self.is_for_checkouts;
         let (guard, launcher) = (Some(guard), None);
         Ok((HelperRequest { policy, control, proxy, guard, launcher, is_checkout }, watched))
@@ -344,7 +351,16 @@ impl Sandbox {
             if let Some(Err(error)) = guard.map(|guard: io::Result<_>| guard?.survey()) {
                 tracing::info!(%error, "Guarded files could not be searched for");
             }
+            if let Some(sandbox) = sandbox.upgrade() {
+                sandbox.renew_places();
+            }
         }
+    }
+
+    /// Follows the secret places ahead of the next command. Blocks on the disk.
+    fn renew_places(&self) {
+        let SandboxPolicy { hidden, shown, home, .. } = &self.policy;
+        self.places.renew(hidden.iter().chain(shown).chain(home));
     }
 
     /// Files of commands that steer other programs, without the user's decision yet.
@@ -409,6 +425,8 @@ impl Sandbox {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
                 sent => sent?,
             }
+            // For the next command, beside this one.
+            sandbox.renew_places();
             Ok(GuardedRun { control, watched, _alive: Some(writer) })
         });
         let mut command = self.helper_for(command);

@@ -136,6 +136,29 @@ fn what_does_not_change_a_path_is_no_change() {
 }
 
 #[test]
+fn a_probe_of_names_sees_where_paths_lead_and_not_their_contents() {
+    let of = ProbedFolder::new();
+    let folder = AbsPath::new(of.at("elsewhere")).unwrap();
+    let probe = ChangeProbe::of_names(of.paths.iter().chain([&folder])).unwrap();
+    fs::write(of.at("a/other.json"), "[]").unwrap();
+    fs::write(of.at("elsewhere/target.json"), "[]").unwrap();
+    fs::write(of.at("elsewhere/beside.json"), "").unwrap();
+    assert!(ProbedFolder::is_unchanged(&probe));
+    fs::rename(of.at("elsewhere"), of.at("gone")).unwrap();
+    assert!(!probe.is_unchanged());
+    for (name, change) in [
+        ("a/b/absent.json", (|path| fs::write(path, "").unwrap()) as fn(PathBuf)),
+        ("a/other.json", |path| fs::remove_file(path).unwrap()),
+        ("no", |path| fs::create_dir(path).unwrap()),
+    ] {
+        let of = ProbedFolder::new();
+        let probe = ChangeProbe::of_names(&of.paths).unwrap();
+        change(of.at(name));
+        assert!(!probe.is_unchanged(), "{name}");
+    }
+}
+
+#[test]
 fn a_probe_on_a_disk_that_is_not_local_is_not_made() {
     let paths = ["/proc/self/status", "/sys/kernel"].map(|path| AbsPath::new(path).unwrap());
     for path in &paths {

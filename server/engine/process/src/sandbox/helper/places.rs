@@ -48,7 +48,7 @@ pub(crate) trait PathLookup {
 
 /// The disk of this machine. Policies list some hundred paths in the same few folders.
 #[derive(Default)]
-struct OwnDisk(RefCell<RealFolders>);
+pub(crate) struct OwnDisk(RefCell<RealFolders>);
 
 impl PathLookup for OwnDisk {
     fn real(&self, path: &Path) -> io::Result<PathBuf> {
