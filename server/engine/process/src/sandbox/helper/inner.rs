@@ -88,10 +88,13 @@ fn refused(reason: &str) -> u8 {
     EXIT_NOT_RUN
 }
 
+/// Writes an answer over an earlier one; spaces cover the rest of a longer one. The file is not cut, because ext4 writes a file out
+/// when it is closed that was cut to nothing.
 fn answer(file: &mut File, status: &HelperStatus) -> io::Result<()> {
-    let json = serde_json::to_vec(status)?;
+    let mut json = serde_json::to_vec(status)?;
+    let earlier = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+    json.resize(json.len().max(earlier), b' ');
     file.rewind()?;
-    file.set_len(0)?;
     file.write_all(&json)
 }
 
