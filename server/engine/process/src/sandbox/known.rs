@@ -119,7 +119,8 @@ fn follow(disk: &OwnDisk, place: &AbsPath) -> Option<Option<PathBuf>> {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;

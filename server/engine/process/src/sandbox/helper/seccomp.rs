@@ -3,7 +3,7 @@
 //! Rule: a call that could reach past the sandbox fails with an error programs know, so that they continue without it;
 //! calls in another machine's numbering end the process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -124,11 +124,14 @@ const SECOND_NAMES: &[i64] = &[
 ];
 /// This machine, in the numbering of filters.
 const ARCH: u32 = if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC000_00B7 };
-/// Instructions: one that loads a field of the call, two that compare it, and one that gives the outcome.
+/// Instructions: one that loads a field of the call, two that compare it, one that skips some, and one that gives the outcome.
 const LOAD: u16 = 0x20;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
+const JUMP: u16 = 0x05;
 const GIVE: u16 = 0x06;
+/// The most calls that are compared one after the other.
+const FEW: usize = 4;
 /// The fields of a call (`struct seccomp_data`), in bytes.
 const OFFSET_NUMBER: u32 = 0;
 const OFFSET_ARCH: u32 = 4;
@@ -181,23 +184,28 @@ const KEXEC_FILE_LOAD: i64 = if cfg!(target_arch = "x86_64") { 320 } else { 294 
 
 type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
-fn refusals(
-    sockets: Sockets,
-    alone: bool,
-    one_name: bool,
-) -> Result<SyscallRules, seccompiler::BackendError> {
-    let mut rules: SyscallRules = REFUSED.into_iter().map(|call| (call, vec![])).collect();
-    if one_name {
-        rules.extend(SECOND_NAMES.iter().map(|call| (*call, vec![])));
-    }
-    rules.insert(KEXEC_FILE_LOAD, vec![]);
+/// The calls that are refused whatever their arguments.
+fn refused(alone: bool, one_name: bool) -> BTreeSet<i64> {
+    let mut calls = BTreeSet::from(REFUSED);
+    calls.insert(KEXEC_FILE_LOAD);
     #[cfg(target_arch = "x86_64")]
-    rules.extend([libc::SYS_iopl, libc::SYS_ioperm].map(|call| (call, vec![])));
+    calls.extend([libc::SYS_iopl, libc::SYS_ioperm]);
+    if alone {
+        calls.extend(REFUSED_ALONE);
+    }
+    if one_name {
+        calls.extend(SECOND_NAMES);
+    }
+    calls
+}
+
+/// The calls that are refused for some arguments.
+fn conditions(sockets: Sockets, alone: bool) -> Result<SyscallRules, seccompiler::BackendError> {
+    let mut rules = SyscallRules::new();
     let of_another = |argument| when(&[(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)]);
     // The helper inside shares the command's process namespace: its limits would end it before it reports.
     rules.insert(libc::SYS_prlimit64, vec![of_another(0)?]);
     if alone {
-        rules.extend(REFUSED_ALONE.map(|call| (call, vec![])));
         for (call, argument) in OF_A_PROCESS {
             rules.insert(call, vec![of_another(argument)?]);
         }
@@ -237,34 +245,101 @@ fn when(
     SeccompRule::new(conditions.collect::<Result<_, _>>()?)
 }
 
-/// The program of all refusals. The compiler makes programs with one error and without comparisons of ranges, so what does not
-/// exist is said before it.
+/// The program of all refusals. The compiler makes programs with one error, without comparisons of ranges, and that compare a call
+/// with one number after the other, so calls that are refused whatever their arguments come before its part.
 fn program(sockets: Sockets, alone: bool, one_name: bool) -> Result<BpfProgram, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
-    let refused = refusals(sockets, alone, one_name).map_err(|error| error.to_string())?;
     let action = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-    let refused = SeccompFilter::new(refused, SeccompAction::Allow, action, arch)
-        .and_then(BpfProgram::try_from)
-        .map_err(|error| error.to_string())?;
-    Ok([missing()?, refused].concat())
-}
-
-/// Ends a process that calls in another machine's numbering, refuses [`MISSING`] and calls of x32, and goes on to the next
-/// instruction otherwise.
-fn missing() -> Result<BpfProgram, String> {
-    let statement = |code, k| sock_filter { code, jt: 0, jf: 0, k };
+    let conditions = conditions(sockets, alone).and_then(|rules| {
+        SeccompFilter::new(rules, SeccompAction::Allow, action, arch).and_then(BpfProgram::try_from)
+    });
+    let refused = refused(alone, one_name).into_iter().map(|call| (call, libc::EPERM));
+    let outcomes = refused.chain(MISSING.map(|call| (call, libc::ENOSYS))).map(|(call, error)| {
+        let outcome = libc::SECCOMP_RET_ERRNO | error.cast_unsigned();
+        u32::try_from(call).map(|call| (call, outcome)).map_err(|error| error.to_string())
+    });
+    let outcomes: BTreeMap<_, _> = outcomes.collect::<Result<_, _>>()?;
+    let outcomes: Vec<_> = outcomes.into_iter().collect();
     let end = statement(GIVE, libc::SECCOMP_RET_KILL_PROCESS);
-    let not_there = statement(GIVE, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned());
+    let foreign = statement(GIVE, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned());
     let mut program = vec![
         statement(LOAD, OFFSET_ARCH),
         sock_filter { code: JUMP_IF_EQUAL, jt: 1, jf: 0, k: ARCH },
         end,
         statement(LOAD, OFFSET_NUMBER),
+        sock_filter { code: JUMP_IF_AT_LEAST, jt: 0, jf: 1, k: FOREIGN },
+        foreign,
     ];
-    let calls = MISSING.into_iter().map(|call| u32::try_from(call).map(|call| (JUMP_IF_EQUAL, call)));
-    for comparison in calls.chain([Ok((JUMP_IF_AT_LEAST, FOREIGN))]) {
-        let (code, k) = comparison.map_err(|error| error.to_string())?;
-        program.extend([sock_filter { code, jt: 0, jf: 1, k }, not_there.clone()]);
-    }
+    program.extend(search(&outcomes, 0)?);
+    program.extend(conditions.map_err(|error| error.to_string())?);
     Ok(program)
+}
+
+/// Looks for a call among these, which are in order, by halves, and goes on `behind` instructions after its own end where it is
+/// none of them: the kernel tries a filter with all of some 450 calls when it is applied.
+fn search(outcomes: &[(u32, u32)], behind: u32) -> Result<BpfProgram, String> {
+    if outcomes.len() <= FEW {
+        let compare = |(call, outcome): &(u32, u32)| {
+            let unless = sock_filter { code: JUMP_IF_EQUAL, jt: 0, jf: 1, k: *call };
+            [unless, statement(GIVE, *outcome)]
+        };
+        let mut program: Vec<_> = outcomes.iter().flat_map(compare).collect();
+        program.push(statement(JUMP, behind));
+        return Ok(program);
+    }
+    let (lower, upper) = outcomes.split_at(outcomes.len() / 2);
+    let (middle, _) = upper[0];
+    let upper = search(upper, behind)?;
+    let over = u32::try_from(upper.len()).map_err(|error| error.to_string())?;
+    let lower = search(lower, behind + over)?;
+    let jt = u8::try_from(lower.len()).map_err(|error| error.to_string())?;
+    let halve = sock_filter { code: JUMP_IF_AT_LEAST, jt, jf: 0, k: middle };
+    Ok([vec![halve], lower, upper].concat())
+}
+
+fn statement(code: u16, k: u32) -> sock_filter {
+    sock_filter { code, jt: 0, jf: 0, k }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel does with a program for a call.
+    fn outcome(program: &[sock_filter], number: u32) -> u32 {
+        let mut at = 0;
+        loop {
+            let sock_filter { code, jt, jf, k } = program[at].clone();
+            let skip = match code {
+                GIVE => return k,
+                JUMP => usize::try_from(k).unwrap(),
+                JUMP_IF_EQUAL => usize::from(if number == k { jt } else { jf }),
+                JUMP_IF_AT_LEAST => usize::from(if number >= k { jt } else { jf }),
+                other => panic!("instruction {other:#x}"),
+            };
+            at += 1 + skip;
+        }
+    }
+
+    #[test]
+    fn each_call_of_a_list_of_any_length_is_found_and_no_other() {
+        for length in 0..=120 {
+            let outcomes: Vec<_> = (0..length).map(|index| (index * 3 + index % 2, 1_000 + index)).collect();
+            let mut program = search(&outcomes, 0).unwrap();
+            program.push(statement(GIVE, 0));
+            let expected: BTreeMap<_, _> = outcomes.into_iter().collect();
+            for number in 0..length * 3 + 9 {
+                let found = expected.get(&number).copied().unwrap_or_default();
+                assert_eq!(outcome(&program, number), found, "call {number} of {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_list_of_refusals_can_be_made() {
+        for sockets in [Sockets::Internet, Sockets::Unix, Sockets::None] {
+            assert!(program(sockets, true, true).is_ok());
+            assert!(program(sockets, false, false).is_ok());
+        }
+    }
 }

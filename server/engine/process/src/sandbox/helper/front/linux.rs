@@ -188,6 +188,8 @@ impl LinuxSystem<'_> {
                 std::process::exit(code.into());
             }
             Fork::Parent(inner) => {
+                // Where both are on one processor, the command waits for the inner one alone.
+                std::thread::yield_now();
                 Pid::from_raw(inner).ok_or_else(|| io::Error::other("a process without an id"))
             }
         }
