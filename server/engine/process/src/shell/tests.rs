@@ -463,7 +463,9 @@ async fn a_command_that_is_not_moved_ends_as_before_and_cannot_be_moved_then() {
     until_seen(&mut seen, "ready").await;
     cancel.cancel();
     let ForegroundEnd::Ended(outcome) = running.await.unwrap().unwrap() else { panic!("it was cancelled") };
-    assert_eq!((outcome.exit, outcome.output.text.as_str()), (Exit::Cancelled, "ready\n"));
+    assert_eq!(outcome.exit, Exit::Cancelled);
+    // The shell names the signal where its child has ended before it got its own.
+    assert!(outcome.output.text.starts_with("ready\n"), "{:?}", outcome.output.text);
 
     let never = CancellationToken::new();
     let (running, mut seen) = begin_movable(&shell, ("echo shell $$; sleep 600", "call_3", LONG), &never);
