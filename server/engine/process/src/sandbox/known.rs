@@ -1,7 +1,7 @@
 //! Secret places with all links followed, kept from one command to the next.
 //!
 //! Rule: they are used as long as the kernel has reported no change to a name on the way to one of them. Where it cannot report that,
-//! and for places that could not be followed for another reason than that nothing is there, each command follows them anew.
+//! and for places that could not be followed for another reason than that nothing is there, each command follows them again.
 
 use std::collections::HashMap;
 use std::io;

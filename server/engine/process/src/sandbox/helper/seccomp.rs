@@ -168,7 +168,7 @@ impl Sockets {
 /// Applies the filter to this process and all it will start. `alone` means that no namespaces hold them. `one_name` refuses
 /// second names of files: one beside a hidden file would be none to a later command.
 ///
-/// All of it is one program: the kernel compiles each anew for each command, and tries it with every call.
+/// All of it is one program: the kernel compiles each program for each command again, and tries it with every call.
 pub(super) fn apply(sockets: Sockets, alone: bool, one_name: bool) -> Result<(), String> {
     let program = program(sockets, alone, one_name)?;
     apply_filter(&program).map_err(|error| error.to_string())
@@ -275,8 +275,8 @@ fn program(sockets: Sockets, alone: bool, one_name: bool) -> Result<BpfProgram, 
     Ok(program)
 }
 
-/// Looks for a call among these, which are in order, by halves, and goes on `behind` instructions after its own end where it is
-/// none of them: the kernel tries a filter with all of some 450 calls when it is applied.
+/// A binary search for a call in this sorted list. For another call the program continues `behind` instructions after its own end. The
+/// kernel tries a filter with all of some 450 calls when it is applied, so each comparison counts.
 fn search(outcomes: &[(u32, u32)], behind: u32) -> Result<BpfProgram, String> {
     if outcomes.len() <= FEW {
         let compare = |(call, outcome): &(u32, u32)| {
@@ -305,7 +305,7 @@ fn statement(code: u16, k: u32) -> sock_filter {
 mod tests {
     use super::*;
 
-    /// What the kernel does with a program for a call.
+    /// Runs a program for a call, as the kernel does.
     fn outcome(program: &[sock_filter], number: u32) -> u32 {
         let mut at = 0;
         loop {
