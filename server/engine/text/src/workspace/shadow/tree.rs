@@ -145,7 +145,7 @@ impl FileTree {
         let walk_deadline = Instant::now() + limits.walk_time;
         let known = (!base.folders.is_empty()).then_some(base.files.len());
         let proof = watch.and_then(|watch| CurrentProof::begin(watch.moment()?, roots));
-        let changed = proof.as_ref().and_then(|_| base.found_in_changed_folders());
+        let changed = proof.as_ref().and_then(|_| base.found_in_changed_folders(means, walk_deadline));
         let mut found = match changed {
             Some(found) => found,
             None => walk::find(roots, limits.files, walk_deadline, known, watch),
@@ -194,8 +194,8 @@ impl FileTree {
         proof.is_some_and(|proof| (hidden == HiddenFiles::Follow || !proof.has_hidden) && proof.holds())
     }
 
-    /// The findings of a walk, of which only folders with changed files are read; `None` where more may have changed.
-    fn found_in_changed_folders(&self) -> Option<WalkResult> {
+    /// The findings of a walk, of which only new folders are read and those with changed files; `None` where more may have changed.
+    fn found_in_changed_folders(&self, means: ScanResources<'_>, deadline: Instant) -> Option<WalkResult> {
         let proof = self.current.as_ref()?;
         // A hidden file and a removed one look the same here.
         if proof.has_hidden || !proof.are_stats_same() {
@@ -217,7 +217,7 @@ impl FileTree {
         found.linked.extend(proof.linked.iter().filter(|path| !is_changed(path)).cloned());
         // Others are ignored by now.
         for folder in changed.iter().filter(|folder| self.folders.contains_key(folder.as_os_str())) {
-            walk::find_in(folder, &mut found)?;
+            walk::find_in(folder, &mut found, means.limits.files, deadline, means.watch)?;
         }
         Some(found)
     }

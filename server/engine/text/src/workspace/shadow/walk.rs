@@ -218,17 +218,32 @@ pub(super) fn find(
     found
 }
 
-/// Checks the files of one folder, as [`find`] would, and adds them; `None` when there is another folder than those that were found.
-pub(super) fn find_in(folder: &Path, found: &mut WalkResult) -> Option<()> {
+/// Checks the files of one folder, as [`find`] would, and all of a folder in it that was not found before, and adds them; `None` when
+/// that is not certain.
+pub(super) fn find_in(
+    folder: &Path,
+    found: &mut WalkResult,
+    limit: usize,
+    deadline: Instant,
+    watch: Option<&Arc<TreeWatch>>,
+) -> Option<()> {
     let mut builder = WalkBuilder::new(folder);
     builder.max_depth(Some(1)).hidden(false).require_git(false);
     builder.filter_entry(|entry| entry.depth() == 0 || !is_vcs_folder(entry.path()));
     for entry in builder.build() {
         let entry = entry.ok()?;
-        if entry.file_type().is_some_and(|kind| kind.is_dir()) {
-            found.folders.get(entry.path().as_os_str())?;
-        } else {
+        if !entry.file_type().is_some_and(|kind| kind.is_dir()) {
             found.add_file(entry.path());
+        } else if !found.folders.contains_key(entry.path().as_os_str()) {
+            let new = AbsPath::new(entry.path()).ok()?;
+            let mut new = find(&[new], limit, deadline, Some(0), watch);
+            if !new.gaps.is_empty() {
+                return None;
+            }
+            found.files.extend(new.files);
+            let is_new = |path: &OsString| Path::new(path).starts_with(entry.path());
+            found.folders.extend(new.folders.into_iter().filter(|(path, _)| is_new(path)));
+            found.linked.append(&mut new.linked);
         }
     }
     Some(())
@@ -304,5 +319,44 @@ fn folder_of(error: &ignore::Error) -> Option<&Path> {
         ignore::Error::WithPath { path, .. } => Some(path),
         ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => folder_of(err),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn beside_the_files_of_a_folder_new_folders_alone_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = AbsPath::new(folder.path()).unwrap();
+        let write = |name: &str| {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, name).unwrap();
+        };
+        ["a", "known/b", "known/deep/c"].into_iter().for_each(write);
+        fs::write(root.join(".gitignore"), "ignored\n*.log\n").unwrap();
+        let deadline = Instant::now() + std::time::Duration::from_secs(60);
+        let before = find(std::slice::from_ref(&root), 100, deadline, None, None);
+        ["new/d", "new/deep/e", "new/.git/f", "new/g.log", "ignored/h", "known/deep/i"]
+            .into_iter()
+            .for_each(write);
+        let mut found = WalkResult { folders: before.folders, ..WalkResult::default() };
+        find_in(root.as_path(), &mut found, 100, deadline, None).unwrap();
+        let mut names: Vec<_> = found.files.keys().collect();
+        names.sort();
+        let expected =
+            [".gitignore", "a", "new/d", "new/deep/e"].map(|name| OsString::from(root.join(name).as_path()));
+        assert_eq!(names, expected.iter().collect::<Vec<_>>());
+        for name in ["new", "new/deep", "known/deep"] {
+            assert!(found.folders.contains_key(root.join(name).as_path().as_os_str()), "{name}");
+        }
+        // Too many files for a part of the workspace may be few enough for all of it.
+        fs::create_dir(root.join("more")).unwrap();
+        ["more/1", "more/2", "more/3"].into_iter().for_each(write);
+        assert!(find_in(root.as_path(), &mut found, 2, deadline, None).is_none());
     }
 }

@@ -79,7 +79,7 @@ impl WatchedMoment {
         self.watch.generation() == Some(self.generation)
     }
 
-    /// The folders with files that have changed since; `None` where another walk is needed to know what has.
+    /// The folders with changed files or new folders since; `None` where another walk is needed to know what has changed.
     pub(super) fn changed_folders(&self) -> Option<BTreeSet<PathBuf>> {
         #[cfg(target_os = "linux")]
         {

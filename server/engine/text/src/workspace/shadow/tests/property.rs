@@ -67,7 +67,9 @@ impl Operation {
 
 fn operations(range: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Operation>> {
     // Names that are files here and folders there, and links that lead everywhere but out.
-    let name = || prop::sample::select(vec!["a", "b", ".c", "d", "d/a", "d/b", "d/e", "d/e/a", "f/a", "d-a"]);
+    let name = || {
+        prop::sample::select(vec!["a", "b", ".c", "d", "d/a", "d/b", "d/e", "d/e/a", "f/a", "f/g/a", "d-a"])
+    };
     let name = || name().prop_map(str::to_owned);
     let bytes = || prop::collection::vec(0_u8..3, 0..4);
     let mode = prop::sample::select(vec![0o644, 0o600, 0o755, 0o444, 0o640, 0o4755]);

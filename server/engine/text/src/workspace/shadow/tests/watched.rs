@@ -1,11 +1,12 @@
 //! Looks without a walk, where the kernel tells that nothing has changed.
 //!
-//! Rule: a walk without time leaves a gap, which tells whether there was one; every kind of change ends in a walk.
+//! Rule: a walk without time leaves a gap, which tells whether there was one; every kind of change is seen.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
+use crate::workspace::shadow::watch::TreeWatch;
 
 /// Something that happens in or around the workspace.
 type Act = (&'static str, fn(&Fixture));
@@ -210,4 +211,30 @@ fn where_there_are_too_many_files_those_that_are_compared_are_watched() {
     fixture.shadow.limits.walk_time = Duration::ZERO;
     assert!(!fixture.shadow.before().coverage().gaps.contains(&CoverageGap::OutOfTime));
     assert_eq!(fixture.shadow.after(&scan).changes, []);
+}
+
+#[test]
+fn a_new_folder_is_a_change_of_the_folder_above_and_one_that_goes_may_be_any() {
+    let acts: [(Act, Option<&str>); 7] = [
+        (("made", |fixture| fs::create_dir(fixture.path("new")).unwrap()), Some("")),
+        (("made further down", |fixture| fixture.write("sub/deep/new/x", "1")), Some("sub/deep")),
+        (("made, with files in it", |fixture| fixture.write("new/deep/x", "1")), Some("")),
+        (("removed", |fixture| fs::remove_dir_all(fixture.path("sub")).unwrap()), None),
+        (("moved", |fixture| fs::rename(fixture.path("sub"), fixture.path("new")).unwrap()), None),
+        (("made again", made_again), None),
+        (("made for a repository", |fixture| fs::create_dir(fixture.path("sub/.git")).unwrap()), None),
+    ];
+    for ((what, act), expected) in acts {
+        let fixture = fixture();
+        drop(fixture.shadow.before());
+        let moment = TreeWatch::over(std::slice::from_ref(&fixture.root)).unwrap().moment().unwrap();
+        act(&fixture);
+        let expected = expected.map(|name| [fixture.path(name)].into());
+        assert_eq!(moment.changed_folders(), expected, "{what}");
+    }
+}
+
+fn made_again(fixture: &Fixture) {
+    fs::remove_dir_all(fixture.path("sub")).unwrap();
+    fs::create_dir(fixture.path("sub")).unwrap();
 }

@@ -20,6 +20,7 @@ use super::TreeWatch;
 use crate::workspace::shadow::walk::RULE_FILES;
 use kode_base::change_probe::{MountTable, is_reported};
 use kode_base::paths::AbsPath;
+use kode_base::vcs::is_vcs_folder;
 
 /// The most workspaces that are watched at once: a user has 128 instances, and other programs want some. Tests run beside each other.
 const MAX_INSTANCES: usize = if cfg!(test) { 100 } else { 16 };
@@ -89,7 +90,7 @@ enum WatchTarget {
 /// A change between two generations.
 #[derive(Debug)]
 enum FolderChanges {
-    /// Of files in these folders.
+    /// Of files in these folders, and of folders that were made in them.
     Files(BTreeSet<PathBuf>),
     /// Of anything.
     Unknown,
@@ -241,11 +242,14 @@ impl WatchQueue {
                 Err(_) => return Some(FolderChanges::Unknown),
             };
             is_empty = false;
-            let is_of_a_file = !event.events().intersects(ReadFlags::ISDIR | ReadFlags::IGNORED);
             let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
+            // It is found among the files of the folder above. One of a repository decides on ignored files.
+            let is_new_folder = event.events().contains(ReadFlags::ISDIR | ReadFlags::CREATE)
+                && name.is_some_and(|name| !is_vcs_folder(Path::new(name)));
+            let is_of_a_file = !event.events().intersects(ReadFlags::ISDIR | ReadFlags::IGNORED);
             let is_rule = name.is_none_or(|name| RULE_FILES.iter().any(|rule| name == OsStr::new(rule)));
             match self.watches.get(&event.wd()) {
-                Some(WatchTarget::Covered(folder)) if is_of_a_file && !is_rule => {
+                Some(WatchTarget::Covered(folder)) if (is_of_a_file || is_new_folder) && !is_rule => {
                     if !folders.contains(folder) {
                         folders.insert(folder.clone());
                     }
