@@ -15,6 +15,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use kode_e2e::measure::{Spread, by_turns, figure, heading, row, time};
 use kode_e2e::{Client, Offer, Project, Script, call, engine, say};
@@ -88,11 +89,13 @@ fn turns_at_once(sessions: usize, remote: Option<&Value>) -> Spread {
     Spread::of(times, 1)
 }
 
-/// A turn with one `true` in a workspace of a common size, and in one with many files and repositories.
+/// A turn with one `true` in a workspace of a common size, and in one with many files and repositories, where one that makes a folder is
+/// measured as well.
 fn turns() {
-    let script = Script::default().otherwise(
-        (0..WARM_UP + RUNS).flat_map(|_| [call("Bash", json!({ "command": "true" })), say("done")]),
-    );
+    let make = json!({ "command": "mkdir made-$$-$RANDOM$RANDOM" });
+    let script = Script::default()
+        .when("^go", [call("Bash", json!({ "command": "true" })), say("done")])
+        .when("^make", [call("Bash", make), say("done")]);
     let [small, large] = [0, REPOSITORIES].map(|repositories| {
         let project = Project::new(&script);
         repository(&project.workspace(), 1_000);
@@ -108,17 +111,19 @@ fn turns() {
         std::mem::forget(project);
         session(Box::leak(Box::new(client)))
     });
-    let turn = |session: &kode_e2e::Session<'_>| {
+    let turn = |session: &kode_e2e::Session<'_>, prompt| {
         time(|| {
-            let done = session.run("go");
+            let done = session.run(prompt);
             assert_eq!(done["stopReason"], "end_turn", "{done}");
         })
     };
-    let times = by_turns(WARM_UP, RUNS, [&mut || turn(&small), &mut || turn(&large)]);
-    let [small, large] = times.map(|times| Spread::of(times, 1));
+    let measures: [&mut dyn FnMut() -> Duration; 3] =
+        [&mut || turn(&small, "go"), &mut || turn(&large, "go"), &mut || turn(&large, "make")];
+    let [small, large, made] = by_turns(WARM_UP, RUNS, measures).map(|times| Spread::of(times, 1));
     heading(&format!("a turn with one `true`, {RUNS} runs"));
     row("1,000 files, 1 repository", &small, "");
     row(&format!("{} files, {} repositories", REPOSITORIES * FILES, REPOSITORIES + 1), &large, "");
+    row("the same with a command that makes a folder", &made, "");
     figure("large over small", (large.median - small.median) * 1e3, " ms", "15 ms");
 }
 
