@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString, OsStr};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use rustix::fs::{
-    Access as AccessMode, AtFlags, CWD, Dir, FileType, Mode, OFlags, accessat, open, openat, statat,
+    Access as AccessMode, AtFlags, CWD, Dir, DirEntry, FileType, Mode, OFlags, accessat, open, openat, statat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -177,27 +177,19 @@ fn allow_beside(mut rules: RulesetCreated, files: &FileRules<'_>) -> Result<Rule
         // One that we may not read, the command may not either.
         let options = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(open) = open(folder, options, Mode::empty()) else { continue };
-        let roots = names_in(folder, files.writable.iter().map(PathBuf::as_path));
-        let is_writable = files.is_writable(folder);
+        // A folder to write in that lies here has a rule of its own.
+        let rights = if files.is_writable(folder) { AccessFs::from_all(NEWEST) } else { reading };
         for entry in Dir::read_from(&open).map_err(io::Error::from)? {
             let entry = entry.map_err(io::Error::from)?;
             let name = entry.file_name();
-            let as_os = OsStr::from_bytes(name.to_bytes());
-            if matches!(name.to_bytes(), b"." | b"..") || without.contains(as_os) {
+            if matches!(name.to_bytes(), b"." | b"..") || without.contains(OsStr::from_bytes(name.to_bytes()))
+            {
                 continue;
             }
-            let kind = match entry.file_type() {
-                FileType::Unknown => match statat(&open, name, AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                    // One that is gone since needs no rule.
-                    Err(_) => continue,
-                },
-                kind => kind,
+            // The target of a link has a rule of its own, or none. An entry that is gone since needs none.
+            let Some(kind) = kind_of(&open, &entry).filter(|kind| *kind != FileType::Symlink) else {
+                continue;
             };
-            // The target of a link has a rule of its own, or none.
-            if kind == FileType::Symlink {
-                continue;
-            }
             count += 1;
             if count > MAX_RULES {
                 let message = format!(
@@ -205,8 +197,6 @@ fn allow_beside(mut rules: RulesetCreated, files: &FileRules<'_>) -> Result<Rule
                 );
                 return Err(io::Error::other(message).into());
             }
-            let is_writable = is_writable || roots.contains(as_os);
-            let rights = if is_writable { AccessFs::from_all(NEWEST) } else { reading };
             rules = allow_entry(rules, open.as_fd(), name, kind == FileType::Directory, rights)?;
         }
     }
@@ -234,7 +224,13 @@ fn folders_with_hidden<'a>(files: &FileRules<'a>) -> BTreeMap<&'a Path, BTreeSet
     folders
 }
 
-/// The names of paths that lie in a folder itself.
-fn names_in<'a>(folder: &Path, paths: impl Iterator<Item = &'a Path>) -> BTreeSet<&'a OsStr> {
-    paths.filter(|path| path.parent() == Some(folder)).filter_map(Path::file_name).collect()
+/// The kind of an entry, by the folder's list where that says it; `None` where the entry is gone.
+fn kind_of(folder: &OwnedFd, entry: &DirEntry) -> Option<FileType> {
+    match entry.file_type() {
+        FileType::Unknown => {
+            let stat = statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            Some(FileType::from_raw_mode(stat.st_mode))
+        }
+        kind => Some(kind),
+    }
 }
