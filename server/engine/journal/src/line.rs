@@ -16,6 +16,9 @@ pub trait JournalEntry: Clone + fmt::Debug + Serialize + DeserializeOwned + Send
     /// Whether a later record repeats it, so that it goes first where there is no room for all.
     fn is_transient(&self) -> bool;
 
+    /// Whether [`JournalEntry::payloads`] may name any: only then is it copied before it is written.
+    fn may_have_payloads(&self) -> bool;
+
     /// The large texts in it that come again in other records. The journal writes each of them once.
     fn payloads(&mut self) -> Vec<&mut String>;
 

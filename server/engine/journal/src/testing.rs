@@ -21,6 +21,10 @@ impl JournalEntry for Note {
         matches!(self, Self::Transient { .. })
     }
 
+    fn may_have_payloads(&self) -> bool {
+        false
+    }
+
     fn payloads(&mut self) -> Vec<&mut String> {
         Vec::new()
     }

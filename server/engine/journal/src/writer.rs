@@ -289,9 +289,10 @@ impl Journal {
     /// [`JournalError`] when the record cannot be written as a line.
     pub fn prepare(&self, record: &impl JournalEntry) -> Result<PreparedLine, JournalError> {
         let written = self.shared.writer.lock().now();
-        let mut record = record.clone();
-        let payloads = payloads::refer(&mut record, || self.shared.writer.lock().payloads.clone());
-        let rest = LineBody { written, record: &record };
+        let mut copy = record.may_have_payloads().then(|| record.clone());
+        let known = || self.shared.writer.lock().payloads.clone();
+        let payloads = copy.as_mut().map(|copy| payloads::refer(copy, known)).unwrap_or_default();
+        let rest = LineBody { written, record: copy.as_ref().unwrap_or(record) };
         let json = serde_json::to_string(&rest).map_err(|error| self.error(error.into()))?;
         Ok(PreparedLine { written, json, payloads, is_transient: record.is_transient() })
     }

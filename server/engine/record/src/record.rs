@@ -476,6 +476,18 @@ impl JournalEntry for Record {
         }
     }
 
+    fn may_have_payloads(&self) -> bool {
+        matches!(
+            self,
+            Self::Queued { .. }
+                | Self::Prompt { .. }
+                | Self::Steered { .. }
+                | Self::QueueChanged { .. }
+                | Self::Attached { .. }
+                | Self::Commanded { .. }
+        )
+    }
+
     /// The images of prompts.
     fn payloads(&mut self) -> Vec<&mut String> {
         let (parts, content) = prompt_of(self);
