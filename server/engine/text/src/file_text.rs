@@ -114,6 +114,13 @@ impl FileText {
         self.stamp.modified()
     }
 
+    /// SHA-256 of the text, whatever its encoding.
+    pub(crate) fn text_hash(&self) -> [u8; 32] {
+        // The bytes of the text are those on the disk then, or differ where some mean nothing in UTF-8.
+        let is_text = self.format == TextFormat::UTF_8 && !self.text.contains(char::REPLACEMENT_CHARACTER);
+        if is_text { self.hash } else { hash(self.text.as_bytes()) }
+    }
+
     /// The version of the open document it is from; `None` for a file.
     #[must_use]
     pub fn version(&self) -> Option<i32> {
@@ -175,6 +182,28 @@ pub(crate) fn hash(bytes: &[u8]) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kode_base::paths::AbsPath;
+
+    #[test]
+    fn the_hash_of_a_text_is_that_of_its_characters_in_every_encoding() {
+        let stamp = |bytes: &[u8]| {
+            let size = bytes.len() as u64;
+            TextStamp::File(FileStamp {
+                modified: None,
+                size,
+                inode: (0, 0, 0),
+                taken: SystemTime::UNIX_EPOCH,
+            })
+        };
+        let texts: [&[u8]; 6] =
+            [b"", b"abc\r\n", "h\u{e9}".as_bytes(), b"\xef\xbb\xbfabc", b"\xff\xfea\0b\0", b"caf\xe9"];
+        let damaged = [&b"\xff"[..], "\u{e9}".repeat(9).as_bytes()].concat();
+        for bytes in texts.into_iter().chain([damaged.as_slice()]) {
+            let target = Target::File(AbsPath::new("/a").unwrap());
+            let file = FileText::of_bytes(target, bytes, stamp(bytes)).unwrap();
+            assert_eq!(file.text_hash(), hash(file.text.as_bytes()), "{bytes:?}");
+        }
+    }
 
     #[test]
     fn a_date_proves_something_only_when_it_was_old_at_the_look() {

@@ -202,7 +202,8 @@ pub fn push_numbered(text: &mut String, number: usize, line: &str, max_chars: us
 
 /// Appends the beginning of a line, numbered like `cat -n`, and how many characters are left out after it.
 pub fn push_numbered_cut(text: &mut String, number: usize, start: &str, left_out: usize) {
-    let _ = write!(text, "{number:>6}\t{start}");
+    let _ = write!(text, "{number:>6}\t");
+    text.push_str(start);
     if left_out > 0 {
         let _ = write!(text, "... [{left_out} more characters]");
     }

@@ -120,8 +120,7 @@ struct OutsideVersion {
 impl Workspace {
     /// Notes that the session has read this text, or this part of it.
     pub fn note_read(&self, file: &FileText, portion: &Portion) {
-        let hash = hash(file.text.as_bytes());
-        self.tracker.note(&file.target, hash, Some(portion), Some(file.stamp.clone()));
+        self.tracker.note(&file.target, file.text_hash(), Some(portion), Some(file.stamp.clone()));
         if matches!(file.source, TextSource::Disk) {
             self.tracker.watch(&file.target);
         }

@@ -71,7 +71,7 @@ impl TextPage {
             self.has_cr |= after.is_none();
             rest = after.unwrap_or(rest);
         }
-        while let Some(at) = rest.bytes().position(|byte| byte == b'\n' || byte == b'\r') {
+        while let Some(at) = memchr::memchr2(b'\n', b'\r', rest.as_bytes()) {
             self.push(&rest[..at]);
             self.end_line();
             let after = &rest[at + 1..];
@@ -141,26 +141,33 @@ impl TextPage {
             return;
         }
         let room = MAX_LINE_CHARS.saturating_sub(self.line.chars);
-        let cut = part.char_indices().nth(room).map_or(part.len(), |(cut, _)| cut);
-        self.line.start.push_str(&part[..cut]);
+        // A text has at most as many characters as bytes.
+        let cut = if part.len() <= room { None } else { part.char_indices().nth(room) };
+        self.line.start.push_str(cut.map_or(part, |(cut, _)| &part[..cut]));
         self.line.chars += part.chars().count();
     }
 
     fn end_line(&mut self) {
-        let line = mem::take(&mut self.line);
+        self.show_line();
+        self.line.start.clear();
+        self.line.chars = 0;
+    }
+
+    fn show_line(&mut self) {
         self.ended += 1;
         if self.is_full || self.ended < self.first {
             return;
         }
-        let before = self.text.len();
-        push_numbered_cut(&mut self.text, self.ended, &line.start, line.chars.saturating_sub(MAX_LINE_CHARS));
+        let (before, chars) = (self.text.len(), self.line.chars);
+        let left_out = chars.saturating_sub(MAX_LINE_CHARS);
+        push_numbered_cut(&mut self.text, self.ended, &self.line.start, left_out);
         self.text.push('\n');
         if self.text.len() > self.bytes && self.shown > 0 {
             self.text.truncate(before);
             self.is_full = true;
             return;
         }
-        self.has_cut_line |= line.chars > MAX_LINE_CHARS;
+        self.has_cut_line |= chars > MAX_LINE_CHARS;
         self.shown += 1;
         self.is_full = self.shown >= self.limit;
     }
