@@ -2,8 +2,6 @@
 //!
 //! Rule: answers say how files are now; none of them is read that has not changed since it was read last.
 
-use std::sync::Arc;
-
 use kode_engine::base::call::ToolKind;
 use kode_engine::base::paths::AbsPath;
 use kode_engine::base::task;
@@ -42,7 +40,7 @@ pub(crate) async fn tools(backend: &Backend, params: Params) -> Result<wire::Lis
             read_only: facts.kind == ToolKind::ReadOnly,
             concurrency_safe: facts.concurrency_safe,
             description: facts.description.to_owned(),
-            input_schema: Arc::unwrap_or_clone(tool.input_schema()),
+            input_schema: serde_json::Value::clone(&tool.input_schema()),
             aliases: names::aliases(facts.name).iter().map(|alias| (*alias).to_owned()).collect(),
         }
     });

@@ -1,7 +1,5 @@
 //! `agent/tools/register`.
 
-use std::sync::Arc;
-
 use kode_engine::mcp::client_tools::ClientToolSpec;
 use kode_protocol as wire;
 
@@ -18,7 +16,7 @@ pub(crate) async fn register(
     let specs = params.tools.into_iter().map(|tool| ClientToolSpec {
         name: tool.name,
         description: tool.description,
-        schema: Arc::new(tool.input_schema),
+        schema: tool.input_schema.into(),
     });
     let names = backend
         .connection()

@@ -24,6 +24,7 @@ use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::ids::CallId;
 use kode_config::mcp::config::OUTPUT_TOKENS;
 use kode_config::mcp::names;
+use kode_model::InputSchema;
 use kode_tool::{
     CallAction, CallContext, CallPlan, ErasedTool, OfferContext, ToolFacts, ToolOutput, ToolSource,
 };
@@ -49,7 +50,7 @@ pub struct ClientToolSpec {
     /// The text for the model.
     pub description: String,
     /// The JSON Schema of its arguments, which are an object.
-    pub schema: Arc<Value>,
+    pub schema: InputSchema,
 }
 
 /// A call that a client carries out.
@@ -224,8 +225,8 @@ impl ErasedTool for ClientTool {
         None
     }
 
-    fn input_schema(&self) -> Arc<Value> {
-        Arc::clone(&self.spec.schema)
+    fn input_schema(&self) -> InputSchema {
+        self.spec.schema.clone()
     }
 
     async fn plan(&self, input: Value, _context: &CallContext) -> Result<CallPlan, ToolError> {

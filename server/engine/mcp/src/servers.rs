@@ -366,7 +366,7 @@ impl Servers {
                 name: tool.name().to_owned(),
                 own_name: tool.own_name().to_owned(),
                 description: tool.description().to_owned(),
-                input_schema: Arc::unwrap_or_clone(tool.input_schema()),
+                input_schema: serde_json::Value::clone(&tool.input_schema()),
                 read_only_hint: tool.says_it_only_looks(),
                 changed: offered.changed.iter().any(|changed| changed == tool.own_name()),
             };

@@ -18,8 +18,8 @@ pub mod price;
 pub mod profile;
 pub mod provider;
 pub mod retry;
+mod schema;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -32,6 +32,7 @@ use kode_base::effort::Effort;
 use kode_net::http::HttpError;
 
 pub use history::{History, WrittenMessage};
+pub use schema::InputSchema;
 
 /// The author of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -212,8 +213,8 @@ pub struct ToolDeclaration {
     pub name: String,
     /// Its purpose and use.
     pub description: String,
-    /// JSON Schema of its arguments, shared by all requests.
-    pub input_schema: Arc<Value>,
+    /// JSON Schema of its arguments.
+    pub input_schema: InputSchema,
     /// A Lark grammar of its only argument `input`, for APIs that take a call as free text.
     pub grammar: Option<&'static str>,
 }

@@ -43,7 +43,7 @@ use kode_base::todo::Todo;
 use kode_config::agents::{AgentType, AgentTypes, KnownAgents, NOT_FOR_AGENTS, TASK};
 use kode_config::extension::{Catalog, Extension};
 use kode_config::mcp::names::covers;
-use kode_model::{Image, ToolDeclaration};
+use kode_model::{Image, InputSchema, ToolDeclaration};
 use kode_permission::rules::names as rule_names;
 use kode_process::sandbox::Sandbox;
 use kode_process::shell::Shell;
@@ -239,7 +239,7 @@ pub trait ErasedTool: Send + Sync {
     /// How long the work of one call may take; `None` when the tool keeps its own time.
     fn timeout(&self) -> Option<Duration>;
     /// JSON Schema of the arguments, always the same.
-    fn input_schema(&self) -> Arc<Value>;
+    fn input_schema(&self) -> InputSchema;
     /// Parses the arguments and plans the call.
     ///
     /// # Errors
@@ -250,7 +250,7 @@ pub trait ErasedTool: Send + Sync {
 struct TypedTool<T> {
     tool: T,
     /// Each request and each call needs it.
-    schema: OnceLock<Arc<Value>>,
+    schema: OnceLock<InputSchema>,
 }
 
 /// A tool with its input type erased.
@@ -285,16 +285,16 @@ impl<T: Tool> ErasedTool for TypedTool<T> {
         self.tool.timeout()
     }
 
-    fn input_schema(&self) -> Arc<Value> {
+    fn input_schema(&self) -> InputSchema {
         let made = || {
             let mut schema = schemars::schema_for!(T::Input).to_value();
             if let Some(object) = schema.as_object_mut() {
                 object.remove("$schema");
                 object.remove("title");
             }
-            Arc::new(schema)
+            InputSchema::from(schema)
         };
-        Arc::clone(self.schema.get_or_init(made))
+        self.schema.get_or_init(made).clone()
     }
 
     async fn plan(&self, input: Value, context: &CallContext) -> Result<CallPlan, ToolError> {

@@ -5,7 +5,6 @@
 //! would take more than a share of the window. Omitted files and tools are named, so that the model can get them.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::system::SystemPrompt;
 use crate::conversation::Conversation;
@@ -88,7 +87,7 @@ fn is_of_server(name: &str) -> bool {
 
 /// Roughly how many tokens a declaration takes.
 fn tokens(tool: &ToolDeclaration) -> u64 {
-    let bytes = tool.name.len() + tool.description.len() + tool.input_schema.to_string().len();
+    let bytes = tool.name.len() + tool.description.len() + tool.input_schema.json().len();
     u64::try_from(bytes).unwrap_or(u64::MAX) / BYTES_PER_TOKEN
 }
 
@@ -195,14 +194,14 @@ fn is_needed(name: &str, needed: &BTreeSet<String>) -> bool {
 /// A declaration with shorter descriptions.
 pub(super) fn shortened(mut tool: ToolDeclaration) -> ToolDeclaration {
     tool.description = shorter(&tool.description, MAX_DESCRIPTION);
-    if let Some(properties) =
-        Arc::make_mut(&mut tool.input_schema).get_mut("properties").and_then(serde_json::Value::as_object_mut)
-    {
+    let mut schema = serde_json::Value::clone(&tool.input_schema);
+    if let Some(properties) = schema.get_mut("properties").and_then(serde_json::Value::as_object_mut) {
         for property in properties.values_mut() {
             if let Some(serde_json::Value::String(text)) = property.get_mut("description") {
                 *text = shorter(text, MAX_ARGUMENT);
             }
         }
+        tool.input_schema = schema.into();
     }
     tool
 }

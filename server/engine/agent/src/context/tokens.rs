@@ -103,7 +103,7 @@ impl Counter {
     /// The tokens of a tool's declaration.
     pub(crate) fn tool(self, tool: &ToolDeclaration) -> u64 {
         let texts = self.text(&tool.name) + self.text(&tool.description);
-        texts + self.text(&tool.input_schema.to_string()) + TOOL_TOKENS
+        texts + self.text(tool.input_schema.json()) + TOOL_TOKENS
     }
 
     /// The tokens of an image or a document: providers count its text, and each page as an image.

@@ -26,6 +26,7 @@ use kode_base::call::{ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_config::mcp::config::{CALL_TOTAL, ServerDefinition};
 use kode_config::mcp::fault::McpFailure;
 use kode_config::mcp::names;
+use kode_model::InputSchema;
 use kode_tool::{CallAction, CallContext, CallPlan, ErasedTool, OfferContext, ToolFacts, ToolOutput};
 
 /// The longest description that the model gets.
@@ -39,7 +40,7 @@ pub(crate) struct McpTool {
     /// Its name at the server.
     tool: String,
     description: String,
-    schema: Arc<Value>,
+    schema: InputSchema,
     /// Whether it only looks, where that is believed.
     only_looks: bool,
     /// The server's hint that it is read-only.
@@ -67,7 +68,7 @@ impl McpTool {
             server_name: server.name.clone(),
             name,
             description,
-            schema: Arc::new(Value::Object((*tool.input_schema).clone())),
+            schema: Value::Object((*tool.input_schema).clone()).into(),
             only_looks: definition.trusts_hints && says_it_only_looks,
             says_it_only_looks,
             total: definition.timeout,
@@ -139,8 +140,8 @@ impl ErasedTool for McpTool {
         None
     }
 
-    fn input_schema(&self) -> Arc<Value> {
-        Arc::clone(&self.schema)
+    fn input_schema(&self) -> InputSchema {
+        self.schema.clone()
     }
 
     async fn plan(&self, input: Value, _context: &CallContext) -> Result<CallPlan, ToolError> {

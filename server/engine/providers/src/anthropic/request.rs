@@ -12,7 +12,9 @@ use crate::exchange::body::BodyContent;
 use crate::unseen;
 use crate::written::{MessageFacts, MessageList};
 use kode_base::effort::Effort;
-use kode_model::{Block, Capabilities, History, Image, Message, ModelRequest, Role, Wire, WrittenMessage};
+use kode_model::{
+    Block, Capabilities, History, Image, InputSchema, Message, ModelRequest, Role, Wire, WrittenMessage,
+};
 
 /// The smallest reasoning budget the API accepts.
 const MIN_THINKING_BUDGET: u32 = 1024;
@@ -64,7 +66,7 @@ struct RequestMessage<'a> {
 struct MessagesTool<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: &'a Value,
+    input_schema: &'a InputSchema,
 }
 
 #[derive(Serialize)]

@@ -14,7 +14,8 @@ use crate::unseen;
 use crate::written::{MessageFacts, MessageList};
 use kode_base::effort::Effort;
 use kode_model::{
-    Block, Capabilities, History, Image, Message, ModelRequest, Role, ToolChoice, Wire, WrittenMessage,
+    Block, Capabilities, History, Image, InputSchema, Message, ModelRequest, Role, ToolChoice, Wire,
+    WrittenMessage,
 };
 
 /// The separator of texts that become one.
@@ -168,7 +169,7 @@ struct ChatTool<'a> {
 struct DeclaredFunction<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: &'a InputSchema,
 }
 
 /// The body that asks for the answer to `request`.

@@ -14,7 +14,7 @@ use super::sealed::GeminiSeal;
 use crate::exchange::body::BodyContent;
 use crate::unseen;
 use kode_base::effort::Effort;
-use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, Wire};
+use kode_model::{Block, Capabilities, Image, InputSchema, Message, ModelRequest, Role, Wire};
 
 /// The signature that Google documents for calls that no Gemini model made, or whose signature is lost.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -104,7 +104,7 @@ struct GeminiTools<'a> {
 struct GeminiDeclaration<'a> {
     name: &'a str,
     description: &'a str,
-    parameters_json_schema: &'a Value,
+    parameters_json_schema: &'a InputSchema,
 }
 
 #[derive(Serialize)]

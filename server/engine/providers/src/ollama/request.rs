@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::exchange::body::BodyContent;
 use crate::unseen;
 use kode_base::effort::Effort;
-use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, Wire};
+use kode_model::{Block, Capabilities, Image, InputSchema, Message, ModelRequest, Role, Wire};
 
 /// The separator of texts that become one.
 const BLANK_LINE: &str = "\n\n";
@@ -109,7 +109,7 @@ struct WireTool<'a> {
 struct OllamaFunction<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: &'a InputSchema,
 }
 
 /// The body that asks for the answer to `request`.

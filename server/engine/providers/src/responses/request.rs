@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::OwnModel;
@@ -17,7 +16,9 @@ use super::item::FREEFORM_ARGUMENT;
 use crate::exchange::body::BodyContent;
 use crate::unseen;
 use kode_base::effort::Effort;
-use kode_model::{Block, Capabilities, Image, Message, ModelRequest, Role, ToolChoice, ToolDeclaration};
+use kode_model::{
+    Block, Capabilities, Image, InputSchema, Message, ModelRequest, Role, ToolChoice, ToolDeclaration,
+};
 
 /// The smallest limit of output tokens the API accepts.
 const MIN_OUTPUT_TOKENS: u32 = 16;
@@ -98,7 +99,7 @@ impl BodyContent for ResponsesBody<'_> {}
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum DeclaredTool<'a> {
-    Function { name: &'a str, description: &'a str, parameters: &'a Value, strict: bool },
+    Function { name: &'a str, description: &'a str, parameters: &'a InputSchema, strict: bool },
     Custom { name: &'a str, description: &'a str, format: CallGrammar<'a> },
 }
 

@@ -16,6 +16,7 @@ use url::Url;
 use crate::core::lock;
 use kode_base::call::{CommandLanguage, ToolError, ToolErrorKind, ToolKind, Touch};
 use kode_base::paths::Target;
+use kode_model::InputSchema;
 use kode_text::edit::diff::line_changes;
 use kode_text::edit::matching::adopt_line_breaks;
 use kode_text::edit::{Author, ChangeSet, FileChange, TextEdit};
@@ -199,8 +200,8 @@ impl ErasedTool for OwnAction {
         None
     }
 
-    fn input_schema(&self) -> Arc<Value> {
-        Arc::new(Value::Object(Map::new()))
+    fn input_schema(&self) -> InputSchema {
+        Value::Object(Map::new()).into()
     }
 
     async fn plan(&self, input: Value, context: &CallContext) -> Result<CallPlan, ToolError> {

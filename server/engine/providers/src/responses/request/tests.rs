@@ -1,7 +1,7 @@
 //! Requests on the wire, whole and as continuations.
 
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::kept::StoredAnswers;
 use super::*;
