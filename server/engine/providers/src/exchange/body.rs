@@ -19,6 +19,9 @@ use serde_json::value::RawValue;
 /// Shorter messages are copied: a piece of its own costs as much.
 const MIN_SHARED: usize = 2_048;
 
+/// Room for what most requests begin with, the system prompt and the tools.
+const FIRST_PIECE: usize = 64 << 10;
+
 /// The content of a request, as its wire format writes it.
 pub(crate) trait BodyContent: Serialize {
     /// The messages in it that were written before, in the order in which they are written.
@@ -40,8 +43,8 @@ impl RequestBody {
     /// # Errors
     /// When it has no form as JSON.
     pub(super) fn of(content: &impl BodyContent) -> serde_json::Result<Self> {
-        let mut writer =
-            PieceWriter { pieces: VecDeque::new(), last: Vec::new(), written: content.written() };
+        let last = Vec::with_capacity(FIRST_PIECE);
+        let mut writer = PieceWriter { pieces: VecDeque::new(), last, written: content.written() };
         serde_json::to_writer(&mut writer, content)?;
         writer.end_piece();
         Ok(writer.pieces.into())
