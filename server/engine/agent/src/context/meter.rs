@@ -20,8 +20,8 @@ use kode_base::paths::AbsPath;
 use kode_config::agents::AgentTypes;
 use kode_config::extension::Catalog;
 use kode_config::in_force::EffectivePolicy;
-use kode_model::Message;
 use kode_model::profile::Profile;
+use kode_model::{Block, Message};
 use kode_record::context::{ContextParts, ContextUse};
 use kode_record::tokens::CountSource;
 use kode_tool::Registry;
@@ -32,6 +32,9 @@ const MAX_CORRECTION: f64 = 4.0;
 
 /// Smaller requests say little about how the count differs from the truth.
 const MIN_CORRECTING_TOKENS: u64 = 1_000;
+
+/// The most tokens of a block and its message besides its texts.
+const MOST_BESIDE: u64 = 32;
 
 /// The share of the window that is kept free for an answer at most, however long answers may be.
 const MAX_RESERVED_SHARE: u64 = 2;
@@ -60,7 +63,9 @@ struct Meter {
     /// The size of the last message, which is counted again when it has grown.
     last: TokenParts,
     fixed: Option<(FixedKey, FixedSize)>,
-    /// The last report, and the size of the parts of every request at that time.
+    /// The report that there was when it was counted last.
+    seen: Option<ReportedUsage>,
+    /// The same where it counts, and the size of the parts of every request at that time.
     noted: Option<(ReportedUsage, u64)>,
 }
 
@@ -117,6 +122,17 @@ struct NewMessages {
     /// Blocks of the first message that report a compaction.
     summary: usize,
     reported: Option<ReportedUsage>,
+}
+
+/// The size of a conversation when it was last counted.
+struct KnownSize {
+    rewrites: u64,
+    reported: Option<ReportedUsage>,
+    /// Its tokens, corrected.
+    tokens: u64,
+    correction: f64,
+    /// The last message that was counted, which may have grown.
+    from: usize,
 }
 
 /// The size of a conversation.
@@ -180,6 +196,52 @@ impl ContextBuilder {
         })
     }
 
+    /// Whether a conversation is shorter than the limit from which on it is compacted, though each byte that was added since the
+    /// last count were a token. Text has one token to three bytes, and tables of single digits three to two; where those make a
+    /// request too long, its provider's refusal has the conversation compacted. `false` where only a count can tell.
+    pub(crate) fn is_surely_short(&self, conversation: &Conversation, profile: &Profile) -> bool {
+        let key = self.fixed_key(conversation, profile);
+        let needed = needs::of(conversation).len();
+        let Some(known) = self.known_size(conversation, profile, (&key, needed)) else { return false };
+        let added = conversation.thread.read(|thread| {
+            let is_same = thread.rewrites() == known.rewrites && thread.reported() == known.reported.as_ref();
+            let added = thread.messages.get(known.from..).filter(|_| is_same)?;
+            added.iter().flat_map(|message| &message.content).map(most_tokens).sum::<Option<u64>>()
+        });
+        let Some(added) = added else { return false };
+        let tokens = known.tokens.saturating_add(scaled(added, known.correction));
+        let (_, trigger, _) = self.limits(profile);
+        trigger.is_none_or(|trigger| tokens < trigger)
+    }
+
+    /// The size of a conversation up to the last count, if the parts of every request are still those with this key.
+    fn known_size(
+        &self,
+        conversation: &Conversation,
+        profile: &Profile,
+        (key, needed): (&FixedKey, usize),
+    ) -> Option<KnownSize> {
+        let meters = lock(&self.meters.meters);
+        let meter = meters.get(&conversation.thread.agent).filter(|meter| meter.model == profile.model)?;
+        let (_, fixed) = meter
+            .fixed
+            .as_ref()
+            .filter(|(known, fixed)| known.is_same(key) && fixed.needed.is_none_or(|then| then == needed))?;
+        let correction = lock(&self.meters.corrections).get(&meter.model).copied().unwrap_or(1.0);
+        let (reported, counted, fixed_then) = match &meter.noted {
+            Some((noted, fixed_then)) => (noted.tokens, meter.sizes.get(noted.messages..)?, *fixed_then),
+            None => (0, meter.sizes.as_slice(), 0),
+        };
+        let more = scaled(fixed.total() + counted.iter().sum::<u64>(), correction);
+        Some(KnownSize {
+            rewrites: meter.rewrites,
+            reported: meter.seen.clone(),
+            tokens: (reported + more).saturating_sub(scaled(fixed_then, correction)),
+            correction,
+            from: meter.sizes.len().saturating_sub(1),
+        })
+    }
+
     /// The fill of the session's own context window, as measured last; `None` before it was measured.
     pub(crate) fn last_use(&self) -> Option<ContextUse> {
         *lock(&self.meters.last)
@@ -222,6 +284,7 @@ impl ContextBuilder {
             parts: TokenParts::default(),
             last: TokenParts::default(),
             fixed: None,
+            seen: None,
             noted: None,
         });
         let added = thread.read(|thread| {
@@ -312,6 +375,18 @@ fn count(messages: &[Message], from: usize, summary: usize, counter: Counter) ->
     messages.iter().enumerate().map(of).collect()
 }
 
+/// The tokens of a block, one for each byte of its texts; `None` for pictures, whose pages have to be counted.
+fn most_tokens(block: &Block) -> Option<u64> {
+    let bytes = match block {
+        Block::Text { text } | Block::Thinking { thinking: text, .. } => text.len(),
+        Block::RedactedThinking { data } => data.len(),
+        Block::ToolUse { name, input, .. } => name.len() + input.to_string().len(),
+        Block::ToolResult { content, images, .. } if images.is_empty() => content.len(),
+        Block::Image(_) | Block::ToolResult { .. } => return None,
+    };
+    Some(u64::try_from(bytes).unwrap_or(u64::MAX).saturating_add(MOST_BESIDE))
+}
+
 impl Meter {
     fn forget(&mut self) {
         (self.sizes, self.parts, self.last) = (Vec::new(), TokenParts::default(), TokenParts::default());
@@ -337,6 +412,7 @@ impl Meter {
             self.parts -= self.last;
         }
         self.rewrites = rewrites;
+        self.seen.clone_from(&reported);
         count(&messages, from, summary, self.counter).into_iter().for_each(|parts| self.add(parts));
         reported.filter(|reported| reported.model == self.model && reported.messages <= self.sizes.len())
     }

@@ -53,6 +53,14 @@ fn show(session: &Session, count: usize, bytes: usize) {
     });
 }
 
+/// Puts a text before the next prompt.
+fn attach(session: &Session, bytes: usize) {
+    let (turn, item) = (TurnId::generate(), kode_base::ids::ItemId::generate());
+    let (content, shown, instructed) = (vec![text(&"x".repeat(bytes))], vec![], vec![]);
+    let record = Record::Attached { turn, item, content, shown, instructed };
+    ThreadHandle::main(session.core()).commit(record);
+}
+
 fn pictures(request: &ModelRequest) -> usize {
     let blocks = request.messages.iter().flat_map(|message| &message.content);
     blocks.filter(|block| matches!(block, Block::Image(_))).count()
@@ -192,4 +200,40 @@ async fn what_is_in_every_request_is_counted_again_when_the_mode_is_another() {
     assert!(planning.parts.system != before.parts.system, "{planning:?} after {before:?}");
     session.set_mode(Mode::Default);
     assert_eq!(context.measure(&conversation, profile).usage, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_is_short_without_a_count_as_long_as_its_new_bytes_were_too_few() {
+    let bench = Bench::with_tools(tempfile::tempdir().unwrap(), vec![], built_in());
+    let session = bench.session();
+    let conversation = session.services().main_conversation();
+    let context = &session.services().context;
+    let models = session.models().now();
+    let profile = models.profile(&conversation.model()).unwrap();
+    assert!(!context.is_surely_short(&conversation, profile), "nothing was counted yet");
+    turn(&session, "go").await;
+    assert!(context.is_surely_short(&conversation, profile));
+    let usage = context.measure(&conversation, profile).usage;
+    let room = usize::try_from(usage.trigger.unwrap() - usage.tokens).unwrap();
+    attach(&session, room / 2);
+    assert!(context.is_surely_short(&conversation, profile));
+    attach(&session, room / 2);
+    assert!(!context.is_surely_short(&conversation, profile), "each byte might be a token");
+    assert!(context.measure(&conversation, profile).usage.tokens < usage.trigger.unwrap());
+    session.set_mode(Mode::Plan);
+    assert!(!context.is_surely_short(&conversation, profile), "the parts of every request are others");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_with_a_new_picture_is_counted() {
+    let bench = Bench::new(vec![]);
+    let session = bench.session();
+    turn(&session, "go").await;
+    let conversation = session.services().main_conversation();
+    let context = &session.services().context;
+    let models = session.models().now();
+    let profile = models.profile(&conversation.model()).unwrap();
+    assert!(context.is_surely_short(&conversation, profile));
+    show(&session, 1, 10);
+    assert!(!context.is_surely_short(&conversation, profile));
 }

@@ -116,6 +116,10 @@ pub(crate) async fn before_call(turn: TurnContext<'_>, cancel: &CancellationToke
     // The call reports a profile that cannot be used.
     let Ok(profile) = next_profile(turn) else { return };
     let context = &turn.services.context;
+    // It is counted while the model works on its answer.
+    if context.is_surely_short(turn.conversation, &profile) {
+        return;
+    }
     let usage = context.measure(turn.conversation, &profile).usage;
     let Some(trigger) = usage.trigger else { return };
     let useless = &turn.conversation.useless_compactions;

@@ -152,7 +152,7 @@ pub(super) async fn sample(
         let outcome = if options.candidates {
             candidates::ask(&caller, &request).await
         } else {
-            let asked = caller.ask(&request, AnswerDisplay::Live).await;
+            let (asked, ()) = tokio::join!(caller.ask(&request, AnswerDisplay::Live), caller.prepare_calls());
             asked.map(|(response, shown)| SampleOutcome::of(response, shown))
         };
         turn.conversation.note_phase(Phase::ModelCall, began);
@@ -378,6 +378,15 @@ impl<'a> ModelCaller<'a> {
     /// Charges tokens that no answer of the turn counts.
     pub(super) fn charge_apart(&self, usage: Usage) {
         charge_apart(self.turn, &self.profile, usage, || self.context());
+    }
+
+    /// Does after the request has been sent what neither it nor the calls of its answer have to wait for: counts the
+    /// conversation, and starts the watching of files.
+    async fn prepare_calls(&self) {
+        // The task of the connection comes first.
+        tokio::task::yield_now().await;
+        let _ = self.context();
+        self.turn.conversation.workspace().start_watching();
     }
 
     /// How full the narrower of the context windows is: that of the conversation's own model or of the one that is asked.

@@ -217,6 +217,11 @@ impl Workspace {
         self
     }
 
+    /// Starts the watching ahead of the first file that is read.
+    pub fn start_watching(&self) {
+        self.tracker.watch.start(&self.tracker);
+    }
+
     /// Ends the watching: the session is over.
     pub fn stop_watching(&self) {
         self.tracker.watch.stop();

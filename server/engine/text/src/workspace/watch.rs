@@ -62,7 +62,7 @@ struct TargetWatchState {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum WatchStage {
-    /// No file was read yet.
+    /// No model was asked and no file read yet.
     #[default]
     Idle,
     Running,
@@ -82,15 +82,9 @@ impl TargetWatch {
         Self { state: Mutex::default(), wake: Condvar::new(), max_folders }
     }
 
-    /// Has a target watched, unless it is already. The first one starts the thread.
-    pub(super) fn add(&self, target: &Target, tracker: &Arc<Tracker>) {
+    /// Starts the thread, unless it runs or has ended: the first file that is read does not wait for it then.
+    pub(super) fn start(&self, tracker: &Arc<Tracker>) {
         let mut state = self.state();
-        if state.stage == WatchStage::Ended || state.paths.contains_key(target) {
-            return;
-        }
-        // Known from now on, so that it is not asked for twice.
-        state.paths.insert(target.clone(), Vec::new());
-        state.wanted.push(target.clone());
         if state.stage == WatchStage::Idle {
             let tracker = Arc::clone(tracker);
             let thread = std::thread::Builder::new().name("kode-watch".to_owned());
@@ -102,6 +96,18 @@ impl TargetWatch {
                 }
             };
         }
+    }
+
+    /// Has a target watched, unless it is already. The first one starts the thread.
+    pub(super) fn add(&self, target: &Target, tracker: &Arc<Tracker>) {
+        self.start(tracker);
+        let mut state = self.state();
+        if state.stage == WatchStage::Ended || state.paths.contains_key(target) {
+            return;
+        }
+        // Known from now on, so that it is not asked for twice.
+        state.paths.insert(target.clone(), Vec::new());
+        state.wanted.push(target.clone());
         self.wake.notify_one();
     }
 
