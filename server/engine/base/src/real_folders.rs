@@ -25,6 +25,9 @@ impl RealFolders {
     /// As [`real_path`].
     #[cfg(target_os = "linux")]
     pub fn real(&mut self, path: &Path) -> io::Result<PathBuf> {
+        if let Some(known) = self.folders.get(path) {
+            return known.clone().map_err(io::Error::from);
+        }
         // A folder above is known by its name alone where no name goes up again.
         let goes_up = path.components().any(|part| part == std::path::Component::ParentDir);
         let (Some(folder), Some(name), false) = (path.parent(), path.file_name(), goes_up) else {
@@ -51,12 +54,11 @@ impl RealFolders {
 
     #[cfg(target_os = "linux")]
     fn folder(&mut self, folder: &Path) -> io::Result<PathBuf> {
-        if let Some(known) = self.folders.get(folder) {
-            return known.clone().map_err(io::Error::from);
-        }
         let real = self.real(folder);
-        let known = real.as_ref().map(PathBuf::clone).map_err(io::Error::kind);
-        self.folders.insert(folder.to_owned(), known);
+        if !self.folders.contains_key(folder) {
+            let known = real.as_ref().map(PathBuf::clone).map_err(io::Error::kind);
+            self.folders.insert(folder.to_owned(), known);
+        }
         real
     }
 }
