@@ -33,6 +33,10 @@ const MAX_CORRECTION: f64 = 4.0;
 /// Smaller requests say little about how the count differs from the truth.
 const MIN_CORRECTING_TOKENS: u64 = 1_000;
 
+/// The share of the window that is left for the parts of every request where they were not counted. If they have more, a
+/// compaction does not help.
+const MOST_FIXED_SHARE: u64 = 4;
+
 /// The most tokens of a block and its message besides its texts.
 const MOST_BESIDE: u64 = 32;
 
@@ -130,7 +134,6 @@ struct KnownSize {
     reported: Option<ReportedUsage>,
     /// Its tokens, corrected.
     tokens: u64,
-    correction: f64,
     /// The last message that was counted, which may have grown.
     from: usize,
 }
@@ -196,48 +199,60 @@ impl ContextBuilder {
         })
     }
 
-    /// Whether a conversation is shorter than the limit from which on it is compacted, though each byte that was added since the
-    /// last count were a token. Text has one token to three bytes, and tables of single digits three to two; where those make a
-    /// request too long, its provider's refusal has the conversation compacted. `false` where only a count can tell.
-    pub(crate) fn is_surely_short(&self, conversation: &Conversation, profile: &Profile) -> bool {
+    /// Whether a conversation is so far below the limit from which on it is compacted that it can be sent before it is counted.
+    /// Each byte that was added since the last count counts as a token: text has one token to three bytes, and tables of
+    /// single digits three to two. `false` where only a count can tell.
+    pub(crate) fn is_far_from_limit(&self, conversation: &Conversation, profile: &Profile) -> bool {
+        let (window, trigger, _) = self.limits(profile);
+        let Some(trigger) = trigger else { return true };
         let key = self.fixed_key(conversation, profile);
+        if matches!(key.room, ContextRoom::Small(_)) {
+            return false;
+        }
+        let most_fixed = window / MOST_FIXED_SHARE;
         let needed = needs::of(conversation).len();
-        let Some(known) = self.known_size(conversation, profile, (&key, needed)) else { return false };
-        let added = conversation.thread.read(|thread| {
-            let is_same = thread.rewrites() == known.rewrites && thread.reported() == known.reported.as_ref();
-            let added = thread.messages.get(known.from..).filter(|_| is_same)?;
-            added.iter().flat_map(|message| &message.content).map(most_tokens).sum::<Option<u64>>()
+        let known = self.known_size(conversation, profile, (&key, needed), most_fixed);
+        let correction = self.meters.correction(&profile.model);
+        let tokens = conversation.thread.read(|thread| {
+            let is_same = |known: &KnownSize| {
+                known.rewrites == thread.rewrites() && known.reported.as_ref() == thread.reported()
+            };
+            let known = known.filter(is_same);
+            let (from, counted) = known.map_or((0, most_fixed), |known| (known.from, known.tokens));
+            let added = thread.messages.get(from..)?.iter().flat_map(|message| &message.content);
+            let added = added.map(most_tokens).sum::<Option<u64>>()?;
+            Some(counted.saturating_add(scaled(added, correction)))
         });
-        let Some(added) = added else { return false };
-        let tokens = known.tokens.saturating_add(scaled(added, known.correction));
-        let (_, trigger, _) = self.limits(profile);
-        trigger.is_none_or(|trigger| tokens < trigger)
+        tokens.is_some_and(|tokens| tokens < trigger)
     }
 
-    /// The size of a conversation up to the last count, if the parts of every request are still those with this key.
+    /// The size of a conversation up to the last count. The parts of every request have `most_fixed` tokens where they are not
+    /// those with this key any more.
     fn known_size(
         &self,
         conversation: &Conversation,
         profile: &Profile,
         (key, needed): (&FixedKey, usize),
+        most_fixed: u64,
     ) -> Option<KnownSize> {
         let meters = lock(&self.meters.meters);
         let meter = meters.get(&conversation.thread.agent).filter(|meter| meter.model == profile.model)?;
-        let (_, fixed) = meter
-            .fixed
-            .as_ref()
-            .filter(|(known, fixed)| known.is_same(key) && fixed.needed.is_none_or(|then| then == needed))?;
-        let correction = lock(&self.meters.corrections).get(&meter.model).copied().unwrap_or(1.0);
+        let fixed = match &meter.fixed {
+            Some((known, fixed)) if known.is_same(key) && fixed.needed.is_none_or(|then| then == needed) => {
+                fixed.total()
+            }
+            Some(_) | None => most_fixed,
+        };
+        let correction = self.meters.correction(&meter.model);
         let (reported, counted, fixed_then) = match &meter.noted {
             Some((noted, fixed_then)) => (noted.tokens, meter.sizes.get(noted.messages..)?, *fixed_then),
             None => (0, meter.sizes.as_slice(), 0),
         };
-        let more = scaled(fixed.total() + counted.iter().sum::<u64>(), correction);
+        let more = scaled(fixed + counted.iter().sum::<u64>(), correction);
         Some(KnownSize {
             rewrites: meter.rewrites,
             reported: meter.seen.clone(),
             tokens: (reported + more).saturating_sub(scaled(fixed_then, correction)),
-            correction,
             from: meter.sizes.len().saturating_sub(1),
         })
     }
@@ -419,6 +434,11 @@ impl Meter {
 }
 
 impl Meters {
+    /// How much longer requests of a model are than counted.
+    fn correction(&self, model: &str) -> f64 {
+        lock(&self.corrections).get(model).copied().unwrap_or(1.0)
+    }
+
     /// Forgets how much longer requests of a model are than counted.
     fn forget_correction(&self, model: &str) {
         lock(&self.corrections).remove(model);

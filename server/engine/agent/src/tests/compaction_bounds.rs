@@ -203,25 +203,31 @@ async fn what_is_in_every_request_is_counted_again_when_the_mode_is_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_is_short_without_a_count_as_long_as_its_new_bytes_were_too_few() {
+async fn a_conversation_is_sent_uncounted_as_long_as_its_new_bytes_are_few() {
     let bench = Bench::with_tools(tempfile::tempdir().unwrap(), vec![], built_in());
     let session = bench.session();
     let conversation = session.services().main_conversation();
     let context = &session.services().context;
     let models = session.models().now();
     let profile = models.profile(&conversation.model()).unwrap();
-    assert!(!context.is_surely_short(&conversation, profile), "nothing was counted yet");
+    let small = Profile { context_window: 8_000, ..profile.clone() };
+    assert!(context.is_far_from_limit(&conversation, profile), "nothing was said yet");
+    assert!(!context.is_far_from_limit(&conversation, &small), "the window is small");
     turn(&session, "go").await;
-    assert!(context.is_surely_short(&conversation, profile));
+    assert!(context.is_far_from_limit(&conversation, profile));
     let usage = context.measure(&conversation, profile).usage;
     let room = usize::try_from(usage.trigger.unwrap() - usage.tokens).unwrap();
-    attach(&session, room / 2);
-    assert!(context.is_surely_short(&conversation, profile));
-    attach(&session, room / 2);
-    assert!(!context.is_surely_short(&conversation, profile), "each byte might be a token");
-    assert!(context.measure(&conversation, profile).usage.tokens < usage.trigger.unwrap());
+    let half = room / 2 - 1_000;
+    attach(&session, half);
+    assert!(context.is_far_from_limit(&conversation, profile));
+    attach(&session, half);
+    assert!(context.is_far_from_limit(&conversation, profile));
     session.set_mode(Mode::Plan);
-    assert!(!context.is_surely_short(&conversation, profile), "the parts of every request are others");
+    assert!(!context.is_far_from_limit(&conversation, profile), "the parts of every request are not counted");
+    session.set_mode(Mode::Default);
+    attach(&session, 2_000);
+    assert!(!context.is_far_from_limit(&conversation, profile), "each byte might be a token");
+    assert!(context.measure(&conversation, profile).usage.tokens < usage.trigger.unwrap());
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,7 +239,7 @@ async fn a_conversation_with_a_new_picture_is_counted() {
     let context = &session.services().context;
     let models = session.models().now();
     let profile = models.profile(&conversation.model()).unwrap();
-    assert!(context.is_surely_short(&conversation, profile));
+    assert!(context.is_far_from_limit(&conversation, profile));
     show(&session, 1, 10);
-    assert!(!context.is_surely_short(&conversation, profile));
+    assert!(!context.is_far_from_limit(&conversation, profile));
 }

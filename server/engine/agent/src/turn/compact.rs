@@ -117,7 +117,7 @@ pub(crate) async fn before_call(turn: TurnContext<'_>, cancel: &CancellationToke
     let Ok(profile) = next_profile(turn) else { return };
     let context = &turn.services.context;
     // It is counted while the model works on its answer.
-    if context.is_surely_short(turn.conversation, &profile) {
+    if context.is_far_from_limit(turn.conversation, &profile) {
         return;
     }
     let usage = context.measure(turn.conversation, &profile).usage;

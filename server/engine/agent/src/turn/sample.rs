@@ -380,8 +380,8 @@ impl<'a> ModelCaller<'a> {
         charge_apart(self.turn, &self.profile, usage, || self.context());
     }
 
-    /// Does after the request has been sent what neither it nor the calls of its answer have to wait for: counts the
-    /// conversation, and starts the watching of files.
+    /// Counts the conversation and starts the watching of files. It runs while the model works, so that neither a request nor
+    /// the calls of its answer wait for it.
     async fn prepare_calls(&self) {
         // The task of the connection comes first.
         tokio::task::yield_now().await;

@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 /// Shorter messages are copied: a piece of its own costs as much.
 const MIN_SHARED: usize = 2_048;
 
-/// Room for what most requests begin with, the system prompt and the tools.
+/// Room for the system prompt and the tools of most requests.
 const FIRST_PIECE: usize = 64 << 10;
 
 /// The content of a request, as its wire format writes it.
@@ -108,11 +108,9 @@ impl PieceWriter<'_> {
             self.pieces.push_back(std::mem::take(&mut self.last).into());
         }
     }
-}
 
-impl io::Write for PieceWriter<'_> {
     /// Recognizes a message that was written before by its address. One that is written in parts is copied.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn add(&mut self, bytes: &[u8]) {
         if let [next, rest @ ..] = self.written
             && std::ptr::eq(next.json.get().as_bytes(), bytes)
         {
@@ -121,11 +119,23 @@ impl io::Write for PieceWriter<'_> {
                 let shared = Bytes::from_owner(SharedJson(Arc::clone(&next.json)));
                 self.end_piece();
                 self.pieces.push_back(shared);
-                return Ok(bytes.len());
+                return;
             }
         }
         self.last.extend_from_slice(bytes);
+    }
+}
+
+impl io::Write for PieceWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.add(bytes);
         Ok(bytes.len())
+    }
+
+    /// Most calls are for the text between two escaped characters.
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.add(bytes);
+        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
