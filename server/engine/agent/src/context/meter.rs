@@ -200,8 +200,8 @@ impl ContextBuilder {
     }
 
     /// Whether a conversation is so far below the limit from which on it is compacted that it can be sent before it is counted.
-    /// Each byte that was added since the last count counts as a token: text has one token to three bytes, and tables of
-    /// single digits three to two. `false` where only a count can tell.
+    /// Each byte that was added since the last count counts as a token: tokenizers make no more of a text, and mostly one of
+    /// three or four bytes. `false` where only a count can tell.
     pub(crate) fn is_far_from_limit(&self, conversation: &Conversation, profile: &Profile) -> bool {
         let (window, trigger, _) = self.limits(profile);
         let Some(trigger) = trigger else { return true };
@@ -212,7 +212,6 @@ impl ContextBuilder {
         let most_fixed = window / MOST_FIXED_SHARE;
         let needed = needs::of(conversation).len();
         let known = self.known_size(conversation, profile, (&key, needed), most_fixed);
-        let correction = self.meters.correction(&profile.model);
         let tokens = conversation.thread.read(|thread| {
             let is_same = |known: &KnownSize| {
                 known.rewrites == thread.rewrites() && known.reported.as_ref() == thread.reported()
@@ -220,8 +219,7 @@ impl ContextBuilder {
             let known = known.filter(is_same);
             let (from, counted) = known.map_or((0, most_fixed), |known| (known.from, known.tokens));
             let added = thread.messages.get(from..)?.iter().flat_map(|message| &message.content);
-            let added = added.map(most_tokens).sum::<Option<u64>>()?;
-            Some(counted.saturating_add(scaled(added, correction)))
+            Some(counted.saturating_add(added.map(most_tokens).sum::<Option<u64>>()?))
         });
         tokens.is_some_and(|tokens| tokens < trigger)
     }
