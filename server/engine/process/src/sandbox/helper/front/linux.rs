@@ -8,6 +8,7 @@
 )]
 
 use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -24,7 +25,8 @@ use super::super::mounts::{self, MountStandIns, Mounts};
 use super::super::processes::{WaitEnd, children, collect_all, kill_all_below, supervise};
 use super::super::{ARGUMENT, HelperPlan, HelperStatus, INNER, PLAN, STATUS, read_json};
 use super::{
-    CommandEnd, FrontHost, FrontSystem, HelperFront, PATIENCE, TMPDIR, environment, starter_is_gone,
+    CommandEnd, EXIT_NOT_RUN, FrontHost, FrontSystem, HelperFront, PATIENCE, TMPDIR, environment,
+    starter_is_gone,
 };
 use crate::sandbox::guard::GuardSnapshot;
 use crate::sandbox::policy::{HelperRequest, ProxyAddress};
@@ -50,6 +52,22 @@ pub(super) struct LinuxSystem<'a> {
     /// The files that are restored afterwards.
     kept: Option<GuardSnapshot>,
     host: FrontHost,
+}
+
+/// An inner process that is a copy of the front one.
+struct ForkedInner {
+    id: Pid,
+    /// One byte lets the command start.
+    release: io::PipeWriter,
+}
+
+impl ForkedInner {
+    /// Lets the command start.
+    fn release(mut self) -> Pid {
+        // It may have ended before it came to the command.
+        let _ = self.release.write_all(&[0]);
+        self.id
+    }
 }
 
 impl<'a> LinuxSystem<'a> {
@@ -145,7 +163,7 @@ impl LinuxSystem<'_> {
             None
         };
         let start = || match forked {
-            Some(inner) => Ok(inner),
+            Some(forked) => Ok(forked.release()),
             None => Ok(Pid::from_child(&self.prepare(front, command, mounts_inside)?.spawn()?)),
         };
         let stop = async {
@@ -175,22 +193,32 @@ impl LinuxSystem<'_> {
         HelperPlan { policy, writable, hidden, shown, front: outside, mounts, has_proxy, weaker }
     }
 
-    /// Starts the inner process as a copy of this one, which saves the start of a program.
+    /// Starts the inner process as a copy of this one, which saves the start of a program. The command waits until this process
+    /// hands signals on: one that came earlier would end this process, and the command without its own clean-up.
     fn fork_inner(
         &self,
         front: &HelperFront<'_>,
         plan: &HelperPlan,
         command: &[OsString],
-    ) -> io::Result<Pid> {
+    ) -> io::Result<ForkedInner> {
+        let (mut released, release) = io::pipe()?;
         match fork()? {
             Fork::Child => {
-                let code = inner::run_plan(plan, &self.control, command, |command| confine(front, command));
+                drop(release);
+                let code = inner::run_plan(plan, &self.control, command, |command| {
+                    confine(front, command);
+                    if released.read_exact(&mut [0]).is_err() {
+                        // The front process is gone.
+                        std::process::exit(EXIT_NOT_RUN.into());
+                    }
+                });
                 std::process::exit(code.into());
             }
             Fork::Parent(inner) => {
                 // Where both are on one processor, the command waits for the inner one alone.
                 std::thread::yield_now();
-                Pid::from_raw(inner).ok_or_else(|| io::Error::other("a process without an id"))
+                let id = Pid::from_raw(inner).ok_or_else(|| io::Error::other("a process without an id"))?;
+                Ok(ForkedInner { id, release })
             }
         }
     }
