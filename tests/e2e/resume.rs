@@ -1,6 +1,6 @@
 //! A server that is killed, at any point: the transcript is there again, and the session continues.
 
-use kode_e2e::{Client, Offer, Project, Script, Session, call, say, step};
+use kode_e2e::{Client, Offer, Policy, Project, Script, Session, call, say, step};
 use serde_json::{Value, json};
 
 /// Where the server is killed.
@@ -265,6 +265,28 @@ fn an_edit_that_is_asked_again_is_proposed_again() {
         let text = if open { client.editor.text(&project.uri("a.txt")) } else { project.read("a.txt") };
         assert_eq!(text, "one\nTWO\n", "open: {open}");
     }
+}
+
+#[test]
+fn an_edit_that_an_editor_applied_before_it_was_gone_is_the_agent_s_and_is_undone() {
+    let project = editing();
+    let uri = project.uri("a.txt");
+    project.write("a.txt", "one\ntwo\n");
+    let client = project.connect(&Offer::kode());
+    client.editor.open(&uri, "one\ntwo\n");
+    client.editor.next(Policy::HangUp);
+    let session = client.session_with(json!({ "mode": "acceptEdits" }));
+    session.prompt("go");
+    client.wait_for_process();
+    let text = client.editor.text(&uri);
+    assert_eq!(text, "one\nTWO\n");
+    let client = project.connect(&Offer::kode());
+    client.editor.open(&uri, &text);
+    let session = loaded(&client, &session.id);
+    let hunks = session.hunks();
+    assert_eq!(hunks.len(), 1, "{:?}", session.items());
+    session.resolve(&hunks.iter().collect::<Vec<_>>(), "undo");
+    assert_eq!(client.editor.text(&uri), "one\ntwo\n");
 }
 
 #[test]

@@ -350,6 +350,9 @@ impl State {
         if matches!(policy, Policy::AnswerFirst) && applied {
             connection.answer(request, yes.clone());
         }
+        if matches!(policy, Policy::HangUp) {
+            connection.hang_up();
+        }
         if applied {
             self.apply(connection, params, &policy);
         }
@@ -358,7 +361,9 @@ impl State {
             return Reply::Silence;
         }
         match (policy, refusal) {
-            (Policy::NeverAnswer | Policy::Ignore, _) | (Policy::AnswerFirst, None) => Reply::Silence,
+            (Policy::NeverAnswer | Policy::Ignore | Policy::HangUp, _) | (Policy::AnswerFirst, None) => {
+                Reply::Silence
+            }
             (Policy::Partly, None) => Reply::Result(
                 json!({ "applied": false, "failureReason": "a place was not there", "failedChange": 0 }),
             ),

@@ -120,6 +120,8 @@ pub enum Policy {
     RenameFirst(String),
     /// Applies it, and answers only when the document changes again or [`Editor::answer_late`] is called.
     AnswerLate,
+    /// Applies it, and is gone before the server is notified.
+    HangUp,
 }
 
 /// Why an editor saves a document, in the protocol's numbers.

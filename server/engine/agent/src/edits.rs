@@ -258,6 +258,7 @@ impl Edits {
     /// Waits for a change that was sent to the editor and not shown in time: when it comes, it is the agent's.
     async fn expect_late(&self, files: &[FileChange], change: &ChangeOrigin) {
         let Some(file) = files.first() else { return };
+        self.leave_unanswered(&file.target, change);
         let Some(TextSource::Document(document)) = file.base.as_ref().map(|base| &base.source) else {
             return;
         };

@@ -398,7 +398,8 @@ impl SessionState {
         events.into_iter().chain(is_news.then(|| self.team_event())).collect()
     }
 
-    /// Forgets the announced changes of a call that has ended by itself: the ledger has them by then.
+    /// Forgets the announced changes of a call that has ended by itself: the ledger has them by then, but for one that an
+    /// editor has not answered.
     fn forget_written(&mut self, record: &Record) {
         let ended = match record {
             Record::InAgent { record, .. } => record,
@@ -408,7 +409,7 @@ impl SessionState {
             result: Block::ToolResult { tool_use_id, .. }, executed: Some(_), ..
         } = ended
         {
-            self.writing.retain(|intent| intent.change.call.as_str() != tool_use_id);
+            self.writing.retain(|intent| intent.is_unanswered || intent.change.call.as_str() != tool_use_id);
         }
     }
 

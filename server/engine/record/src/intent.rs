@@ -36,6 +36,9 @@ pub struct Intent {
     pub contexts: Vec<EditContext>,
     /// The hash of the text afterwards.
     pub after: BlobId,
+    /// Whether its call has ended without an answer of the editor, which may have made it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unanswered: bool,
 }
 
 /// The text on both sides of an edit as it is afterwards. A side is empty at the beginning or the end of the text only.
@@ -61,6 +64,7 @@ impl Intent {
             removed: removed.collect(),
             contexts: contexts(&new, &file.edits),
             after: BlobId::of(new.as_bytes()),
+            is_unanswered: false,
         }
     }
 

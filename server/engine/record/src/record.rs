@@ -364,10 +364,10 @@ pub enum Record {
         /// The subject.
         entry: LedgerEntry,
     },
-    /// Texts are about to be changed: an edit without an entry was not made, or is not entered any more. Replaces the
-    /// earlier record.
+    /// Texts are about to be changed, or may have been: an edit without an entry was not made, or is not entered any more.
+    /// Replaces the earlier record.
     Writing {
-        /// The changes, text by text; none when all is known about them.
+        /// The changes, text by text, with earlier ones of unknown outcome; none when all is known about them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         intents: Vec<Intent>,
     },

@@ -469,6 +469,22 @@ async fn a_change_that_comes_late_is_the_agents() {
 }
 
 #[tokio::test]
+async fn a_change_that_nobody_answered_is_the_agents_after_a_restart_though_others_followed() {
+    let mut bench = EditBench::new();
+    bench.rig.open("a.txt", "one\ntwo\n");
+    bench.rig.write("b.txt", "three\n");
+    bench.rig.meanwhile(Meanwhile::Silent);
+    bench.agent("a.txt", vec![edit(4..7, "2")]).await.unwrap_err();
+    bench.agent("b.txt", vec![edit(0..5, "3")]).await.unwrap();
+    bench.session.close();
+    bench.types("a.txt", "two", "2");
+    bench.restart().await;
+    assert_eq!(bench.review("a.txt"), [(Applied, "two\n".into(), "2\n".into())]);
+    bench.restart().await;
+    assert_eq!(bench.review("a.txt"), [(Applied, "two\n".into(), "2\n".into())]);
+}
+
+#[tokio::test]
 async fn where_the_user_wrote_into_what_is_on_a_hunk_both_stay() {
     let mut bench = EditBench::new();
     bench.rig.open("a.txt", "start\nend\n");
