@@ -64,6 +64,15 @@ impl Rewinds {
         self.cut = None;
     }
 
+    /// Notes that files are to be restored to before a turn, with those of an earlier action that is not through.
+    fn restore_since(&mut self, turn: &TurnId, resolution: ResolutionId) {
+        let unfinished = self.restoring.take().map(|restoring| restoring.turns).unwrap_or_default();
+        let since = self.turns_since(turn);
+        let turns = self.turns.iter().filter(|known| since.contains(known) || unfinished.contains(known));
+        let turns = turns.cloned().collect();
+        self.restoring = Some(PendingRestore { resolution, turns });
+    }
+
     /// Notes that files were restored.
     pub(super) fn restored(&mut self, resolution: &ResolutionId) {
         self.restoring.take_if(|restoring| restoring.resolution == *resolution);
@@ -115,8 +124,9 @@ impl SessionState {
 
     /// Goes back before a turn; with `files` their restoring begins.
     pub(super) fn rewind(&mut self, turn: &TurnId, resolution: ResolutionId, files: bool) -> Vec<Event> {
-        let (turns, by) = (self.rewinds.turns_since(turn), resolution.clone());
-        self.rewinds.restoring = files.then_some(PendingRestore { resolution: by, turns });
+        if files {
+            self.rewinds.restore_since(turn, resolution.clone());
+        }
         let Some(first) = self.main.prompt(turn).map(|prompt| prompt.item.clone()) else { return Vec::new() };
         let gone = self.gone_since(turn);
         let Some(main) = self.main.rewind(&gone) else { return Vec::new() };
@@ -159,5 +169,27 @@ impl SessionState {
 
     fn gone_since(&self, turn: &TurnId) -> BTreeSet<TurnId> {
         self.rewinds.turns_since(turn).into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_a_restore_that_is_not_through_are_restored_with_those_of_the_next() {
+        let mut rewinds = Rewinds::default();
+        let [first, second, third] = std::array::from_fn(|_| TurnId::generate());
+        let [one, other] = std::array::from_fn(|_| ResolutionId::generate());
+        rewinds.begin_turn(&first);
+        rewinds.begin_turn(&second);
+        rewinds.restore_since(&second, one.clone());
+        rewinds.begin_turn(&third);
+        rewinds.restore_since(&third, other.clone());
+        rewinds.restored(&one);
+        let turns = vec![second, third];
+        assert_eq!(rewinds.restoring(), Some(&PendingRestore { resolution: other.clone(), turns }));
+        rewinds.restored(&other);
+        assert_eq!(rewinds.restoring(), None);
     }
 }
