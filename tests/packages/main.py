@@ -135,6 +135,55 @@ def sha256(name: str) -> str:
     return run("sha256sum", dist / name).stdout.split()[0]
 
 
+# -- the order of functions -------------------------------------------------------------------------------------------
+
+
+def linked(name: str, listed: list[str], *arguments: str) -> tuple[subprocess.CompletedProcess, Path]:
+    """Links two objects with a list of functions, by stand-ins for zig and its lld that note how they are called."""
+    folder = work / name
+    (folder / "server/packages").mkdir(parents=True)
+    for script in ("function_order.py", "functions.txt"):
+        shutil.copy(ROOT / "server/packages" / script, folder / "server/packages")
+    if listed:
+        hashes = [hashlib.sha256(function.encode()).hexdigest()[:10] for function in listed]
+        (folder / "server/packages/functions.txt").write_text("".join(f"{line}\n" for line in ["# A list.", *hashes]))
+    for source, names in {"one": ["cold", "called_first"], "two": ["_RNvNtCs1234_7example4main4last"]}.items():
+        (folder / f"{source}.c").write_text("".join(f"void {function}(void) {{}}\n" for function in names))
+        run("cc", "-c", "-o", folder / f"{source}.o", folder / f"{source}.c")
+    linker, lld = folder / "cc-stand-in", folder / "zig-ld"
+    linker.write_text('#!/bin/sh\necho "$@" >>linker.log\n[ -z "$ZIG_VERBOSE_LINK" ] || echo "ld.lld one.o two.o" >&2\n')
+    lld.write_text('#!/bin/sh\necho "$@" >lld.log\n')
+    for script in (linker, lld):
+        script.chmod(0o755)
+    environment = {**os.environ, "KODE_LS_LINKER": str(linker)}
+    order = folder / "server/packages/function_order.py"
+    return run(order, *arguments, code=None, cwd=folder, env=environment), folder
+
+
+def test_a_program_is_linked_in_the_order_of_the_list():
+    listed = ["example::main::last", "called_first", "gone"]
+    done, folder = linked("ordered", listed, "-o", "kode_ls-1a2b", "one.o")
+    assert done.returncode == 0, done.stderr
+    order = folder / "kode_ls-1a2b.order"
+    assert order.read_text().split() == ["_RNvNtCs1234_7example4main4last", "called_first"], order.read_text()
+    call = "one.o two.o --symbol-ordering-file kode_ls-1a2b.order --no-warn-symbol-ordering\n"
+    assert (folder / "lld.log").read_text() == call, (folder / "lld.log").read_text()
+
+
+def test_other_programs_are_linked_as_they_are():
+    done, folder = linked("unordered", [], "-o", "kode_ls_helper-1a2b", "one.o")
+    assert done.returncode == 0, done.stderr
+    assert (folder / "linker.log").read_text() == "-o kode_ls_helper-1a2b one.o\n"
+    assert not (folder / "lld.log").exists(), "it was linked again"
+
+
+def test_a_list_that_does_not_fit_the_program_is_refused():
+    done, folder = linked("outdated", [], "-o", "kode_ls-1a2b", "one.o")
+    assert done.returncode == 1, done.stdout
+    assert re.search(r"the program has 0 of the [0-9]{4,} functions of .*functions\.txt", done.stderr), done.stderr
+    assert not (folder / "lld.log").exists(), "it was linked in no order"
+
+
 # -- the release -----------------------------------------------------------------------------------------------------
 
 

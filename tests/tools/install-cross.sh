@@ -191,7 +191,8 @@ done
 exec "\$here/../zig/ziglang/zig" cc -target ${1%%-*}-linux-musl -fno-sanitize=undefined "\${arguments[@]}"
 STUB
   printf '#!/bin/sh\nexec "$(dirname "$0")/../zig/ziglang/zig" ar "$@"\n' >"$prefix/bin/zig-ar"
-  chmod +x "$prefix/bin/cc-$1" "$prefix/bin/zig-ar"
+  printf '#!/bin/sh\nexec "$(dirname "$0")/../zig/ziglang/zig" ld.lld "$@"\n' >"$prefix/bin/zig-ld"
+  chmod +x "$prefix/bin/cc-$1" "$prefix/bin/zig-ar" "$prefix/bin/zig-ld"
 }
 
 # -- the standard library of a target --------------------------------------------------------------------------------
