@@ -33,6 +33,10 @@ LIST = Path(__file__).resolve().with_name("functions.txt")
 # How the output of the linker is called where it is kode-ls; everything else is linked as it is.
 OUTPUT = "kode_ls-"
 
+# The same program with its symbols, for `record` and for profiles, in the folder of the program.
+WITH_SYMBOLS = "kode-ls.symbols"
+STRIPPING = {"-s", "--strip-all"}
+
 # The programs that start PROGRAM and do with it what most sessions do. The last one gets the names of tests/smoke.txt, too.
 RUNS = (
     ["tests/bench", "rounds"],
@@ -106,8 +110,10 @@ def link(linker: str, arguments: list[str]) -> None:
         fail(f"the program has {known} of the {len(listed)} functions of {LIST}; record the list again (contributing.md)")
     order = output.with_suffix(".order")
     order.write_text("".join(f"{name}\n" for _, _, name in found))
-    lld = Path(linker).with_name("zig-ld")
-    subprocess.run([lld, *call, "--symbol-ordering-file", order, "--no-warn-symbol-ordering"], check=True)
+    lld = [Path(linker).with_name("zig-ld"), "--symbol-ordering-file", order, "--no-warn-symbol-ordering"]
+    subprocess.run([*lld, *call], check=True)
+    call[call.index("-o") + 1] = str(output.parent.parent / WITH_SYMBOLS)
+    subprocess.run([*lld, *(argument for argument in call if argument not in STRIPPING)], check=True)
 
 
 # -- recording -------------------------------------------------------------------------------------------------------
@@ -118,7 +124,7 @@ def record(program: Path) -> None:
         fail("needs valgrind; install it")
     functions = functions_of([str(program)])
     if not functions:
-        fail(f"{program} has no symbols; build it with CARGO_PROFILE_DIST_STRIP=none")
+        fail(f"{program} has no symbols; `server/release` writes {WITH_SYMBOLS} beside the program")
     smoke = [line for line in (ROOT / "tests/smoke.txt").read_text().split("\n") if line and not line.startswith("#")]
     *benches, tests = RUNS
     groups: dict[str, None] = {}
