@@ -95,11 +95,13 @@ def link(linker: str, arguments: list[str]) -> None:
         [linker, *arguments], env={**os.environ, "ZIG_VERBOSE_LINK": "1"}, stderr=subprocess.PIPE, text=True, check=False
     )
     calls = [line.split() for line in linked.stderr.splitlines() if line.startswith("ld.lld ")]
+    # Its first call for a target links the start files of the C library, too.
+    calls = [call for call in calls if str(output) in call]
     sys.stderr.writelines(line for line in linked.stderr.splitlines(True) if not line.startswith("ld.lld "))
     if linked.returncode != 0:
         sys.exit(linked.returncode)
     if len(calls) != 1:
-        fail(f"{linker} called lld {len(calls)} times, and not once")
+        fail(f"{linker} called lld {len(calls)} times for {output}, and not once")
     call = calls[0][1:]
     listed = [line for line in LIST.read_text().splitlines() if not line.startswith("#")]
     rank = {name: place for place, name in enumerate(listed)}

@@ -152,7 +152,7 @@ def linked(name: str, listed: list[str], *arguments: str) -> tuple[subprocess.Co
         (folder / f"{source}.c").write_text("".join(f"void {function}(void) {{}}\n" for function in names))
         run("cc", "-c", "-o", folder / f"{source}.o", folder / f"{source}.c")
     linker, lld = folder / "cc-stand-in", folder / "zig-ld"
-    linker.write_text('#!/bin/sh\necho "$@" >>linker.log\n[ -z "$ZIG_VERBOSE_LINK" ] || echo "ld.lld -o deps/kode_ls-1a2b -s one.o two.o" >&2\n')
+    linker.write_text('#!/bin/sh\necho "$@" >>linker.log\n[ -z "$ZIG_VERBOSE_LINK" ] || printf "ld.lld -r -o crt.o crt.c\\nld.lld -o deps/kode_ls-1a2b -s one.o two.o\\n" >&2\n')
     lld.write_text('#!/bin/sh\necho "$@" >>lld.log\n')
     for script in (linker, lld):
         script.chmod(0o755)
@@ -180,7 +180,7 @@ def test_other_programs_are_linked_as_they_are():
 
 
 def test_a_list_that_does_not_fit_the_program_is_refused():
-    done, folder = linked("outdated", [], "-o", "kode_ls-1a2b", "one.o")
+    done, folder = linked("outdated", [], "-o", "deps/kode_ls-1a2b", "one.o")
     assert done.returncode == 1, done.stdout
     assert re.search(r"the program has 0 of the [0-9]{4,} functions of .*functions\.txt", done.stderr), done.stderr
     assert not (folder / "lld.log").exists(), "it was linked in no order"
