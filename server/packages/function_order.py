@@ -101,7 +101,7 @@ def link(linker: str, arguments: list[str]) -> None:
     if linked.returncode != 0:
         sys.exit(linked.returncode)
     if len(calls) != 1:
-        fail(f"{linker} called lld {len(calls)} times for {output}, and not once")
+        fail(f"{linker} called lld {len(calls)} times for {output}, and not once; folders must have no spaces in their names")
     call = calls[0][1:]
     listed = [line for line in LIST.read_text().splitlines() if not line.startswith("#")]
     rank = {name: place for place, name in enumerate(listed)}
@@ -148,6 +148,8 @@ def record(program: Path) -> None:
                 called.update(re.findall(r"^c?fn=\(\d+\) ([^'\n]+)", file.read_text(errors="replace"), re.MULTILINE))
             called.difference_update(groups)
             found = [name for name in functions if name in called]
+            if not found:
+                fail(f"`{' '.join(run)}` called no function (see above); the list stays as it is")
             groups.update(dict.fromkeys(found))
             print(f"{len(found):6} functions by {' '.join(run[:3])}")
     lines = dict.fromkeys(hashes(list(groups)).values())

@@ -485,6 +485,19 @@ async fn a_change_that_nobody_answered_is_the_agents_after_a_restart_though_othe
 }
 
 #[tokio::test]
+async fn a_change_that_was_never_made_takes_nothing_from_the_same_change_of_a_later_call() {
+    let mut bench = EditBench::new();
+    bench.rig.open("a.txt", "one\ntwo\n");
+    bench.rig.meanwhile(Meanwhile::Silent);
+    bench.agent("a.txt", vec![edit(4..7, "2")]).await.unwrap_err();
+    bench.agent("a.txt", vec![edit(4..7, "2")]).await.unwrap();
+    let made = bench.hunks("a.txt");
+    bench.restart().await;
+    assert_eq!(bench.review("a.txt"), [(Applied, "two\n".into(), "2\n".into())]);
+    assert_eq!(bench.hunks("a.txt"), made);
+}
+
+#[tokio::test]
 async fn where_the_user_wrote_into_what_is_on_a_hunk_both_stay() {
     let mut bench = EditBench::new();
     bench.rig.open("a.txt", "start\nend\n");
