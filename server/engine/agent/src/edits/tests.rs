@@ -477,6 +477,7 @@ async fn a_change_that_nobody_answered_is_the_agents_after_a_restart_though_othe
     bench.agent("a.txt", vec![edit(4..7, "2")]).await.unwrap_err();
     bench.agent("b.txt", vec![edit(0..5, "3")]).await.unwrap();
     bench.session.close();
+    bench.session.edits().close().await;
     bench.types("a.txt", "two", "2");
     bench.restart().await;
     assert_eq!(bench.review("a.txt"), [(Applied, "two\n".into(), "2\n".into())]);
